@@ -1,0 +1,245 @@
+//! The log as the rest of the crate sees it: who took what, when, in dense indices.
+//!
+//! Callers' ids (strings or integers) live at the edges only, in [`Ids`]; everything inside works with
+//! [`UserIndex`] and [`ItemIndex`]. Both are ranks: integer ids in numeric order, string ids in byte order,
+//! so that an index does not depend on the order of the rows. "The lower item index", the tie rule of every
+//! ranking, therefore means "the lower id".
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+/// A user, as the rank of its id among all users of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UserIndex(pub u32);
+
+/// An item, as the rank of its id among all items of a log or, after a split, of its training part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ItemIndex(pub u32);
+
+impl UserIndex {
+    /// The index as a position in a slice.
+    pub fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl ItemIndex {
+    /// The index as a position in a slice.
+    pub fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One id as the caller wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Id<'a> {
+    /// An integer id.
+    Integer(i64),
+    /// A string id.
+    Text(&'a str),
+}
+
+impl fmt::Display for Id<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Id::Integer(id) => write!(f, "{id}"),
+            Id::Text(id) => f.write_str(id),
+        }
+    }
+}
+
+impl Serialize for Id<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Id::Integer(id) => serializer.serialize_i64(*id),
+            Id::Text(id) => serializer.serialize_str(id),
+        }
+    }
+}
+
+/// Distinct ids in ascending order: the index of an id is its position here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ids {
+    /// Integer ids, ascending.
+    Integers(Vec<i64>),
+    /// String ids in byte order.
+    Texts(Vec<Box<str>>),
+}
+
+impl Ids {
+    /// How many ids there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Ids::Integers(ids) => ids.len(),
+            Ids::Texts(ids) => ids.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The id at `index`.
+    ///
+    /// # Panics
+    /// If `index` is not below [`Ids::len`].
+    pub fn get(&self, index: usize) -> Id<'_> {
+        match self {
+            Ids::Integers(ids) => Id::Integer(ids[index]),
+            Ids::Texts(ids) => Id::Text(&ids[index]),
+        }
+    }
+
+    /// The index of `id`, if it is known. An integer looked up among strings is compared as text.
+    pub fn find(&self, id: Id<'_>) -> Option<usize> {
+        match (self, id) {
+            (Ids::Integers(ids), Id::Integer(id)) => ids.binary_search(&id).ok(),
+            (Ids::Integers(ids), Id::Text(id)) => {
+                let number: i64 = id.parse().ok()?;
+                ids.binary_search(&number).ok()
+            }
+            (Ids::Texts(ids), Id::Text(id)) => ids.binary_search_by(|known| (**known).cmp(id)).ok(),
+            (Ids::Texts(ids), Id::Integer(id)) => {
+                let text = id.to_string();
+                ids.binary_search_by(|known| (**known).cmp(&text)).ok()
+            }
+        }
+    }
+
+    /// The ids at `kept` (ascending positions), as a dictionary of their own.
+    pub fn subset(&self, kept: &[u32]) -> Ids {
+        match self {
+            Ids::Integers(ids) => Ids::Integers(kept.iter().map(|&at| ids[at as usize]).collect()),
+            Ids::Texts(ids) => Ids::Texts(kept.iter().map(|&at| ids[at as usize].clone()).collect()),
+        }
+    }
+
+    /// All ids, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = Id<'_>> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+}
+
+/// A point in time: microseconds since 1970-01-01 UTC, or the row number for a log without times
+/// (see [`Clock`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// A time given in whole seconds since 1970-01-01 UTC.
+    pub fn from_seconds(seconds: i64) -> Self {
+        Timestamp(seconds.saturating_mul(1_000_000))
+    }
+}
+
+/// What the times of a log mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Microseconds since 1970-01-01 UTC: calendar offsets apply.
+    Calendar,
+    /// The row number: only the order is known.
+    RowOrder,
+}
+
+/// One row of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interaction {
+    /// Who.
+    pub user: UserIndex,
+    /// Took what.
+    pub item: ItemIndex,
+    /// When.
+    pub time: Timestamp,
+}
+
+/// A whole log: rows in the order of the file, and the ids behind the indices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interactions {
+    /// Ids of the users; every one of them has at least one row.
+    pub users: Arc<Ids>,
+    /// Ids of the items; every one of them has at least one row.
+    pub items: Arc<Ids>,
+    /// The rows in the order of the file.
+    pub rows: Vec<Interaction>,
+    /// What the times mean.
+    pub clock: Clock,
+}
+
+impl Interactions {
+    /// Keeps the rows for which `keep` holds, in order, and renumbers users and items without gaps.
+    #[must_use]
+    pub fn filter(&self, mut keep: impl FnMut(usize, &Interaction) -> bool) -> Interactions {
+        let rows: Vec<Interaction> =
+            self.rows.iter().enumerate().filter(|(at, row)| keep(*at, row)).map(|(_, row)| *row).collect();
+        let (users, user_ranks) = compact(self.users.len(), rows.iter().map(|row| row.user.0));
+        let (items, item_ranks) = compact(self.items.len(), rows.iter().map(|row| row.item.0));
+        let rows = rows
+            .into_iter()
+            .map(|row| Interaction {
+                user: UserIndex(user_ranks[row.user.get()]),
+                item: ItemIndex(item_ranks[row.item.get()]),
+                time: row.time,
+            })
+            .collect();
+        Interactions {
+            users: Arc::new(self.users.subset(&users)),
+            items: Arc::new(self.items.subset(&items)),
+            rows,
+            clock: self.clock,
+        }
+    }
+}
+
+/// The indices that occur, ascending, and the new rank of every old index (`u32::MAX` for those that do not).
+pub(crate) fn compact(len: usize, used: impl Iterator<Item = u32>) -> (Vec<u32>, Vec<u32>) {
+    let mut ranks = vec![u32::MAX; len];
+    for index in used {
+        ranks[index as usize] = 0;
+    }
+    let mut kept = Vec::new();
+    for (index, rank) in ranks.iter_mut().enumerate() {
+        if *rank == 0 {
+            *rank = kept.len() as u32;
+            kept.push(index as u32);
+        }
+    }
+    (kept, ranks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filter_renumbers_without_gaps() {
+        let row = |user, item, time| Interaction {
+            user: UserIndex(user),
+            item: ItemIndex(item),
+            time: Timestamp(time),
+        };
+        let log = Interactions {
+            users: Arc::new(Ids::Integers(vec![3, 5, 9])),
+            items: Arc::new(Ids::Texts(vec!["a".into(), "b".into(), "c".into()])),
+            rows: vec![row(0, 0, 1), row(2, 2, 2), row(1, 1, 3), row(2, 0, 4)],
+            clock: Clock::Calendar,
+        };
+        let kept = log.filter(|_, row| row.user == UserIndex(2));
+        assert_eq!(*kept.users, Ids::Integers(vec![9]));
+        assert_eq!(*kept.items, Ids::Texts(vec!["a".into(), "c".into()]));
+        assert_eq!(kept.rows, vec![row(0, 1, 2), row(0, 0, 4)]);
+    }
+
+    #[test]
+    fn ids_are_found_whatever_their_spelling() {
+        let integers = Ids::Integers(vec![-4, 7, 12]);
+        assert_eq!(integers.find(Id::Integer(12)), Some(2));
+        assert_eq!(integers.find(Id::Text("7")), Some(1));
+        assert_eq!(integers.find(Id::Text("seven")), None);
+        let texts = Ids::Texts(vec!["10".into(), "9".into()]);
+        assert_eq!(texts.find(Id::Integer(9)), Some(1));
+        assert_eq!(texts.find(Id::Text("10")), Some(0));
+    }
+}

@@ -1,0 +1,57 @@
+//! The two traits every model implements: [`Learner`], a checked configuration that can fit, and
+//! [`Recommender`], what comes out of it.
+
+use serde::Serialize;
+
+use super::ModelError;
+use crate::interactions::ItemIndex;
+use crate::monitor::Monitor;
+use crate::prepare::Histories;
+
+/// A fitted model: scores the whole catalogue for any list of known items. No stored user is needed.
+///
+/// Scores depend on nothing but the history: a batch gives every history the very bits it gets alone, on any
+/// number of threads.
+pub trait Recommender: Send + Sync {
+    /// Number of items in the catalogue, and so of scores a history.
+    fn num_items(&self) -> usize;
+
+    /// Scores of all items for each history (oldest item first), row after row:
+    /// `scores[h * num_items + j]` is item `j`'s score for `histories[h]`. Higher is better; every value is
+    /// finite. The buffer comes with any content and is overwritten whole.
+    ///
+    /// An empty history is allowed. Items already seen are scored like all others: the ranking leaves them out.
+    ///
+    /// # Panics
+    /// If `scores` is not `histories.len() * num_items` long, or an item is outside the catalogue.
+    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]);
+
+    /// Bytes the model itself keeps in memory.
+    fn memory_bytes(&self) -> usize;
+}
+
+/// A checked configuration that can be fitted to histories.
+pub trait Learner: Send + Sync {
+    /// The model's name on the command line and in reports.
+    fn name(&self) -> &'static str;
+
+    /// Learns. A model that learns iteratively calls [`Monitor::iteration`] after every iteration.
+    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError>;
+}
+
+/// A model in the middle of its training.
+pub trait Snapshot {
+    /// The model as it would be if training ended now.
+    fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError>;
+}
+
+/// What an iterative model reports after each iteration.
+#[derive(Clone, Debug, Serialize)]
+pub struct Iteration {
+    /// Counted from 1.
+    pub iteration: usize,
+    /// Wall-clock seconds of this iteration.
+    pub seconds: f64,
+    /// What this model measures: core norm, seconds a mode, loss, achieved rate.
+    pub measures: Vec<(&'static str, f64)>,
+}

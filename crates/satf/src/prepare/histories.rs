@@ -1,0 +1,97 @@
+//! What models learn from: every user's items, oldest first, in one compact array.
+
+use std::sync::Arc;
+
+use crate::interactions::{Ids, ItemIndex, Timestamp, UserIndex};
+
+/// Histories of all users of a training part, oldest item first.
+///
+/// Compressed rows: user `u` owns `items[offsets[u]..offsets[u + 1]]` and the times beside them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histories {
+    /// Ids of the users, in the order of their indices.
+    pub users: Arc<Ids>,
+    /// Ids of the items of this part: the catalogue.
+    pub catalog: Arc<Ids>,
+    offsets: Vec<usize>,
+    items: Vec<ItemIndex>,
+    times: Vec<Timestamp>,
+}
+
+impl Histories {
+    /// Histories from rows already ordered as they happened (by time, ties settled); users' rows may interleave.
+    pub fn from_ordered_rows(
+        users: Arc<Ids>,
+        catalog: Arc<Ids>,
+        rows: impl Iterator<Item = (UserIndex, ItemIndex, Timestamp)> + Clone,
+    ) -> Self {
+        let mut offsets = vec![0usize; users.len() + 1];
+        for (user, _, _) in rows.clone() {
+            offsets[user.get() + 1] += 1;
+        }
+        for user in 0..users.len() {
+            offsets[user + 1] += offsets[user];
+        }
+        let mut next = offsets.clone();
+        let len = offsets[users.len()];
+        let mut items = vec![ItemIndex(0); len];
+        let mut times = vec![Timestamp(0); len];
+        for (user, item, time) in rows {
+            let at = next[user.get()];
+            next[user.get()] += 1;
+            items[at] = item;
+            times[at] = time;
+        }
+        Histories { users, catalog, offsets, items, times }
+    }
+
+    /// Histories of anonymous users `0..n` over items `0..num_items`: for tests, examples and generated data.
+    pub fn from_sequences(num_items: usize, sequences: &[Vec<u32>]) -> Self {
+        let ids = |n: usize| Arc::new(Ids::Integers((0..n as i64).collect()));
+        let rows = sequences.iter().enumerate().flat_map(|(user, items)| {
+            items.iter().enumerate().map(move |(at, &item)| {
+                (UserIndex(user as u32), ItemIndex(item), Timestamp(at as i64))
+            })
+        });
+        Histories::from_ordered_rows(ids(sequences.len()), ids(num_items), rows)
+    }
+
+    /// Number of users.
+    pub fn num_users(&self) -> usize {
+        self.users.len()
+    }
+
+    /// Number of items in the catalogue.
+    pub fn num_items(&self) -> usize {
+        self.catalog.len()
+    }
+
+    /// Number of rows.
+    pub fn num_rows(&self) -> usize {
+        self.items.len()
+    }
+
+    /// A user's items, oldest first.
+    pub fn items_of(&self, user: UserIndex) -> &[ItemIndex] {
+        &self.items[self.offsets[user.get()]..self.offsets[user.get() + 1]]
+    }
+
+    /// When a user took them.
+    pub fn times_of(&self, user: UserIndex) -> &[Timestamp] {
+        &self.times[self.offsets[user.get()]..self.offsets[user.get() + 1]]
+    }
+
+    /// Every user's items, in the order of the users.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[ItemIndex]> + Clone {
+        self.offsets.windows(2).map(|ends| &self.items[ends[0]..ends[1]])
+    }
+
+    /// How often every item occurs: the popularity `c_j`, over whole histories.
+    pub fn popularity(&self) -> Vec<u32> {
+        let mut counts = vec![0u32; self.num_items()];
+        for item in &self.items {
+            counts[item.get()] += 1;
+        }
+        counts
+    }
+}
