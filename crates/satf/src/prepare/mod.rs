@@ -1,5 +1,53 @@
-//! From a log to what models learn from and are judged on.
+//! From a log to what models learn from and are judged on: duplicates, the p-core, statistics, the order of
+//! events, the split.
 
+mod core;
+mod duplicates;
 mod histories;
+mod offset;
+mod split;
+mod statistics;
+mod ties;
 
+pub use core::p_core;
+pub use duplicates::{Duplicates, count_duplicates, resolve_duplicates};
 pub use histories::Histories;
+pub use offset::{Offset, OffsetError};
+pub use split::{Event, EventCounts, Holdout, Partition, Split, SplitError, SplitScheme};
+pub use statistics::{Statistics, count_tied_rows, iso};
+pub use ties::{TiePolicy, Timeline};
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Logs written by hand.
+
+    use std::sync::Arc;
+
+    use crate::interactions::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
+
+    /// A log of `(user id, item id, seconds)` rows.
+    pub(crate) fn log(rows: &[(i64, i64, i64)]) -> Interactions {
+        let sorted = |mut ids: Vec<i64>| {
+            ids.sort_unstable();
+            ids.dedup();
+            ids
+        };
+        let users = sorted(rows.iter().map(|row| row.0).collect());
+        let items = sorted(rows.iter().map(|row| row.1).collect());
+        let rank = |ids: &[i64], id| ids.binary_search(&id).unwrap() as u32;
+        let rows = rows
+            .iter()
+            .map(|&(user, item, seconds)| Interaction {
+                user: UserIndex(rank(&users, user)),
+                item: ItemIndex(rank(&items, item)),
+                time: Timestamp::from_seconds(seconds),
+            })
+            .collect();
+        Interactions {
+            users: Arc::new(Ids::Integers(users)),
+            items: Arc::new(Ids::Integers(items)),
+            rows,
+            clock: Clock::Calendar,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! HR, MRR, NDCG and COV at any cut-offs, from the rank of every target.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+/// Half-width of a 95 % interval in standard errors (normal approximation).
+const Z_95: f64 = 1.959_963_984_540_054;
+
+/// What is measured for each event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Measure {
+    /// `1 / log2(rank + 2)`, rank from 0; 0 outside the list.
+    Ndcg,
+    /// 1 inside the list, else 0.
+    HitRate,
+    /// `1 / (rank + 1)`, rank from 0; 0 outside the list.
+    Mrr,
+}
+
+impl Measure {
+    /// All of them, in the order of reports.
+    pub const ALL: [Measure; 3] = [Measure::Ndcg, Measure::HitRate, Measure::Mrr];
+
+    fn name(self) -> &'static str {
+        match self {
+            Measure::Ndcg => "NDCG",
+            Measure::HitRate => "HR",
+            Measure::Mrr => "MRR",
+        }
+    }
+}
+
+/// A measure at a cut-off, such as `NDCG@10`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Metric {
+    /// What is measured.
+    pub measure: Measure,
+    /// Length of the list.
+    pub cutoff: usize,
+}
+
+impl Metric {
+    /// The value for one event whose target stands at `rank` (from 0), or is not among the items looked at.
+    pub fn value(self, rank: Option<u32>) -> f64 {
+        match rank.filter(|&rank| (rank as usize) < self.cutoff) {
+            None => 0.0,
+            Some(rank) => match self.measure {
+                Measure::Ndcg => 1.0 / f64::from(rank + 2).log2(),
+                Measure::HitRate => 1.0,
+                Measure::Mrr => 1.0 / f64::from(rank + 1),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.measure.name(), self.cutoff)
+    }
+}
+
+impl FromStr for Metric {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let error = || format!("'{text}': expected NDCG, HR or MRR, then @ and a cut-off, such as NDCG@10");
+        let (name, cutoff) = text.split_once('@').ok_or_else(error)?;
+        let measure = Measure::ALL.into_iter().find(|m| m.name().eq_ignore_ascii_case(name));
+        let cutoff = cutoff.parse().ok().filter(|&cutoff: &usize| cutoff > 0);
+        Ok(Metric { measure: measure.ok_or_else(error)?, cutoff: cutoff.ok_or_else(error)? })
+    }
+}
+
+impl Serialize for Metric {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A mean over events and how sure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The mean.
+    pub value: f64,
+    /// `sqrt(mean((x - mean)^2) / (events - 1))`; none for a single event, or where it does not apply.
+    pub stderr: Option<f64>,
+    /// 95 % interval, within [0, 1].
+    pub interval: Option<[f64; 2]>,
+}
+
+impl Estimate {
+    /// The mean of `values` with its standard error. The sums run in the given order.
+    pub fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let count = values.clone().count() as f64;
+        let mean = values.clone().sum::<f64>() / count;
+        let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+        let stderr = (count > 1.0).then(|| (variance / (count - 1.0)).sqrt());
+        let interval =
+            stderr.map(|stderr| [(mean - Z_95 * stderr).max(0.0), (mean + Z_95 * stderr).min(1.0)]);
+        Estimate { value: mean, stderr, interval }
+    }
+
+    /// A value without a sampling error.
+    pub fn exact(value: f64) -> Self {
+        Estimate { value, stderr: None, interval: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_by_rank() {
+        let at = |text: &str, rank| text.parse::<Metric>().unwrap().value(rank);
+        assert!((at("NDCG@10", Some(0)) - 1.0).abs() < 1e-15);
+        assert!((at("NDCG@10", Some(2)) - 0.5).abs() < 1e-15);
+        assert!((at("MRR@10", Some(3)) - 0.25).abs() < 1e-15);
+        assert!((at("HR@10", Some(9)) - 1.0).abs() < 1e-15);
+        assert!(at("HR@10", Some(10)).abs() < 1e-15);
+        assert!(at("HR@10", None).abs() < 1e-15);
+    }
+
+    #[test]
+    fn names_read_back() {
+        for name in ["NDCG@10", "HR@1", "MRR@100"] {
+            assert_eq!(name.parse::<Metric>().unwrap().to_string(), name);
+        }
+        for name in ["NDCG", "HR@0", "AUC@3", "@5", "HR@x"] {
+            assert!(name.parse::<Metric>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn standard_error_of_a_coin() {
+        let coin = Estimate::of([0.0, 1.0, 1.0, 0.0, 1.0].into_iter());
+        assert!((coin.value - 0.6).abs() < 1e-15);
+        assert!((coin.stderr.unwrap() - (0.24f64 / 4.0).sqrt()).abs() < 1e-15);
+        assert_eq!(Estimate::of([1.0].into_iter()).stderr, None);
+    }
+}

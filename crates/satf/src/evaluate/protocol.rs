@@ -1,0 +1,147 @@
+//! One pass over the holdout: every event ranked against the whole catalogue, seen items excluded.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::metrics::{Estimate, Measure, Metric};
+use super::top_n::{EXCLUDED, Scored, top_n};
+use crate::interactions::ItemIndex;
+use crate::models::Recommender;
+use crate::monitor::{Cancelled, Monitor, check_cancelled};
+use crate::prepare::{EventCounts, Holdout};
+
+/// Scores held at once: a batch is as many events as fit, so memory stays bounded whatever the catalogue.
+const BATCH_BYTES: usize = 64 << 20;
+
+/// What to measure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EvaluateOptions {
+    /// Lengths of the lists, ascending, without repeats, each at least 1.
+    pub cutoffs: Vec<usize>,
+    /// Events scored at once; `None` chooses by the size of the catalogue. Does not change any result.
+    pub batch: Option<usize>,
+}
+
+impl Default for EvaluateOptions {
+    fn default() -> Self {
+        EvaluateOptions { cutoffs: vec![10], batch: None }
+    }
+}
+
+/// The outcome of an evaluation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// The cut-offs measured.
+    pub cutoffs: Vec<usize>,
+    /// Rank of every event's target (from 0), in the order of the holdout; `None` beyond the largest cut-off.
+    pub ranks: Vec<Option<u32>>,
+    /// The best rank each item ever reached in a list; `u32::MAX` for items never recommended.
+    best_rank: Vec<u32>,
+    /// Counts of the holdout.
+    pub counts: EventCounts,
+}
+
+/// Why an evaluation cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvaluateError {
+    /// Cut-offs that make no sense.
+    #[error("cut-offs {0:?}: expected one or more whole numbers from 1 on")]
+    Cutoffs(Vec<usize>),
+    /// A model that was fitted to another catalogue.
+    #[error("the model knows {model} items, the holdout {holdout}: it was fitted to another log")]
+    Catalog {
+        /// Items the model knows.
+        model: usize,
+        /// Items of the training part.
+        holdout: usize,
+    },
+    /// The caller asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+/// Ranks every holdout event. Results do not depend on the batch size or the number of threads.
+pub fn evaluate(
+    model: &dyn Recommender,
+    holdout: &Holdout,
+    num_items: usize,
+    options: &EvaluateOptions,
+    monitor: &dyn Monitor,
+) -> Result<Evaluation, EvaluateError> {
+    let mut cutoffs = options.cutoffs.clone();
+    cutoffs.sort_unstable();
+    cutoffs.dedup();
+    let Some(&longest) = cutoffs.last().filter(|_| cutoffs[0] > 0) else {
+        return Err(EvaluateError::Cutoffs(options.cutoffs.clone()));
+    };
+    if model.num_items() != num_items {
+        return Err(EvaluateError::Catalog { model: model.num_items(), holdout: num_items });
+    }
+    let batch = options.batch.unwrap_or((BATCH_BYTES / 4 / num_items.max(1)).clamp(16, 1024)).max(1);
+
+    monitor.begin("evaluating", holdout.events.len() as u64);
+    let mut ranks = Vec::with_capacity(holdout.events.len());
+    let mut best_rank = vec![u32::MAX; num_items];
+    let mut scores = vec![0f32; batch.min(holdout.events.len()) * num_items];
+    for events in holdout.events.chunks(batch) {
+        check_cancelled(monitor)?;
+        let histories: Vec<&[ItemIndex]> = events.iter().map(|event| holdout.history(event)).collect();
+        let scores = &mut scores[..events.len() * num_items];
+        model.score_batch(&histories, scores);
+        let lists: Vec<Vec<Scored>> = scores
+            .par_chunks_mut(num_items)
+            .zip(&histories)
+            .map(|(scores, history)| rank_unseen(scores, history, longest))
+            .collect();
+        for (event, list) in events.iter().zip(&lists) {
+            ranks.push(list.iter().position(|scored| scored.item == event.target).map(|rank| rank as u32));
+            for (rank, scored) in list.iter().enumerate() {
+                let best = &mut best_rank[scored.item.get()];
+                *best = (*best).min(rank as u32);
+            }
+        }
+        monitor.advance(events.len() as u64);
+    }
+    Ok(Evaluation { cutoffs, ranks, best_rank, counts: holdout.counts })
+}
+
+/// The `n` best items that the history does not hold. Overwrites the scores of seen items.
+pub fn rank_unseen(scores: &mut [f32], history: &[ItemIndex], n: usize) -> Vec<Scored> {
+    for item in history {
+        scores[item.get()] = EXCLUDED;
+    }
+    top_n(scores, n)
+}
+
+impl Evaluation {
+    /// The per-event metrics measured, cut-off by cut-off.
+    pub fn metrics(&self) -> impl Iterator<Item = Metric> {
+        let cutoffs = self.cutoffs.clone();
+        cutoffs.into_iter().flat_map(|cutoff| Measure::ALL.map(|measure| Metric { measure, cutoff }))
+    }
+
+    /// The mean of a metric over the events, with its standard error.
+    pub fn estimate(&self, metric: Metric) -> Estimate {
+        Estimate::of(self.ranks.iter().map(|&rank| metric.value(rank)))
+    }
+
+    /// Distinct items recommended at a cut-off over items in training.
+    pub fn coverage(&self, cutoff: usize) -> f64 {
+        let reached = self.best_rank.iter().filter(|&&rank| (rank as usize) < cutoff).count();
+        reached as f64 / self.best_rank.len() as f64
+    }
+
+    /// Every metric by name, coverage included, in the order of reports.
+    pub fn report(&self) -> Vec<(String, Estimate)> {
+        let mut report = Vec::new();
+        for &cutoff in &self.cutoffs {
+            for measure in Measure::ALL {
+                let metric = Metric { measure, cutoff };
+                report.push((metric.to_string(), self.estimate(metric)));
+            }
+            report.push((format!("COV@{cutoff}"), Estimate::exact(self.coverage(cutoff))));
+        }
+        report
+    }
+}

@@ -1,0 +1,339 @@
+//! Training and holdout parts of a log, and the events a model is judged on.
+//!
+//! The protocol: cut points are calendar offsets back from the newest time,
+//! `test_from = max - test`, `valid_from = test_from - valid`; training is `t <= valid_from`, validation
+//! `valid_from < t <= test_from`, test what comes later. The final score refits on training + validation.
+//! Items unknown to the training part are dropped from the holdout; an event without any history (the first
+//! one of a user unknown to the training part) is not scored, it only starts the history; every other holdout
+//! event is one prediction from the training items and this user's earlier holdout items.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::histories::Histories;
+use super::offset::Offset;
+use super::statistics::iso;
+use super::ties::{TiePolicy, Timeline};
+use crate::interactions::{Clock, Ids, Interaction, ItemIndex, Timestamp, UserIndex, compact};
+
+/// How a log is cut into training, validation and test part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitScheme {
+    /// By calendar time, the same cut for all users: nothing of the future is known.
+    Calendar {
+        /// Length of the validation part.
+        valid: Offset,
+        /// Length of the test part.
+        test: Offset,
+    },
+    /// Each user's newest event is the test, the one before it the validation part; users with fewer than
+    /// three events only train. *Leaks the future*: other users' training events happen after a test event.
+    LeaveOneOut,
+}
+
+/// Why a log cannot be split.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SplitError {
+    /// The log has an order but no times.
+    #[error("this log has no times, only an order, so it cannot be cut at {0} before its end; hint: --split leave-one-out")]
+    NoTimes(Offset),
+    /// The offsets reach back past the first row.
+    #[error(
+        "no row is left for training: validation ({valid}) and test ({test}) before {last} reach back past the \
+         first row at {first}; hint: choose shorter offsets"
+    )]
+    OffsetTooLong {
+        /// Validation offset.
+        valid: Offset,
+        /// Test offset.
+        test: Offset,
+        /// First time of the log.
+        first: String,
+        /// Last time of the log.
+        last: String,
+    },
+    /// A holdout part has no row.
+    #[error("the {part} part has no rows{hint}")]
+    EmptyHoldout {
+        /// Which one.
+        part: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// No event of the holdout can be predicted.
+    #[error(
+        "no event of the {part} part can be scored: of {rows} rows, {unknown_items} are of items unknown to the \
+         training part and {unscored} only start a new user's history"
+    )]
+    NothingToScore {
+        /// Which part.
+        part: &'static str,
+        /// Rows in it.
+        rows: usize,
+        /// Rows dropped for their items.
+        unknown_items: usize,
+        /// Events without a history.
+        unscored: usize,
+    },
+    /// Too little to learn from or to rank.
+    #[error("the training part has {found} {what}: at least 2 are needed to recommend anything")]
+    TooSmall {
+        /// Users or items.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Train,
+    Valid,
+    Test,
+}
+
+/// A log cut into three parts.
+#[derive(Clone, Debug)]
+pub struct Split<'a> {
+    timeline: Timeline<'a>,
+    parts: Vec<Part>,
+}
+
+/// A training part and what is asked of a model trained on it.
+#[derive(Clone, Debug)]
+pub struct Partition {
+    /// What models learn from.
+    pub train: Histories,
+    /// What they are judged on.
+    pub holdout: Holdout,
+}
+
+/// Holdout events with their histories.
+#[derive(Clone, Debug)]
+pub struct Holdout {
+    /// Ids of the users behind [`Event::user`]: all users of the log.
+    pub users: Arc<Ids>,
+    /// Whole sequences of the users in the holdout: training items, then known holdout items.
+    items: Vec<ItemIndex>,
+    /// One a scored event, in the order of time.
+    pub events: Vec<Event>,
+    /// What was counted on the way.
+    pub counts: EventCounts,
+}
+
+/// One prediction asked of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Whose event (an index into [`Holdout::users`]).
+    pub user: UserIndex,
+    /// What the user took.
+    pub target: ItemIndex,
+    /// When.
+    pub time: Timestamp,
+    history_start: usize,
+    history_end: usize,
+}
+
+impl Event {
+    /// How many items the prediction is made from.
+    pub fn history_len(&self) -> usize {
+        self.history_end - self.history_start
+    }
+}
+
+/// How many holdout rows there were and what became of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct EventCounts {
+    /// Holdout rows.
+    pub rows: usize,
+    /// Rows whose item the training part knows.
+    pub known: usize,
+    /// Events scored.
+    pub scored: usize,
+    /// Rows dropped because the training part does not know the item.
+    pub dropped_unknown_items: usize,
+    /// Events without a history, which only start one.
+    pub unscored_first: usize,
+}
+
+impl Holdout {
+    /// The items an event is predicted from, oldest first.
+    pub fn history(&self, event: &Event) -> &[ItemIndex] {
+        &self.items[event.history_start..event.history_end]
+    }
+}
+
+impl<'a> Split<'a> {
+    /// Cuts an ordered log.
+    pub fn new(timeline: Timeline<'a>, scheme: SplitScheme) -> Result<Self, SplitError> {
+        let parts = match scheme {
+            SplitScheme::Calendar { valid, test } => calendar_parts(&timeline, valid, test)?,
+            SplitScheme::LeaveOneOut => leave_one_out_parts(&timeline)?,
+        };
+        Ok(Split { timeline, parts })
+    }
+
+    /// Rows in the training, validation and test part.
+    pub fn rows(&self) -> [usize; 3] {
+        [Part::Train, Part::Valid, Part::Test].map(|part| self.parts.iter().filter(|&&p| p == part).count())
+    }
+
+    /// Training part against validation part: for tuning.
+    pub fn validation(&self) -> Result<Partition, SplitError> {
+        self.partition(Part::Valid, "validation")
+    }
+
+    /// Training and validation part together against the test part: for the final score.
+    pub fn test(&self) -> Result<Partition, SplitError> {
+        self.partition(Part::Test, "test")
+    }
+
+    fn partition(&self, holdout: Part, name: &'static str) -> Result<Partition, SplitError> {
+        let log = self.timeline.log;
+        let rows_of = |wanted: fn(Part, Part) -> bool| {
+            let both = self.timeline.rows.iter().zip(&self.parts);
+            both.filter(move |&(_, &part)| wanted(part, holdout)).map(|(row, _)| row)
+        };
+        let train_rows = rows_of(|part, holdout| part < holdout);
+        let (users, user_ranks) = compact(log.users.len(), train_rows.clone().map(|row| row.user.0));
+        let (items, item_ranks) = compact(log.items.len(), train_rows.clone().map(|row| row.item.0));
+        for (what, found) in [("users", users.len()), ("items", items.len())] {
+            if found < 2 {
+                return Err(SplitError::TooSmall { what, found });
+            }
+        }
+        let train = Histories::from_ordered_rows(
+            Arc::new(log.users.subset(&users)),
+            Arc::new(log.items.subset(&items)),
+            train_rows.map(|row| {
+                let user = UserIndex(user_ranks[row.user.get()]);
+                (user, ItemIndex(item_ranks[row.item.get()]), row.time)
+            }),
+        );
+        let holdout = self.holdout(&train, &user_ranks, &item_ranks, rows_of(|part, holdout| part == holdout));
+        let EventCounts { rows, scored, dropped_unknown_items, unscored_first, .. } = holdout.counts;
+        if rows == 0 {
+            return Err(SplitError::EmptyHoldout { part: name, hint: "; hint: choose a longer offset" });
+        }
+        if scored == 0 {
+            let (unknown_items, unscored) = (dropped_unknown_items, unscored_first);
+            return Err(SplitError::NothingToScore { part: name, rows, unknown_items, unscored });
+        }
+        Ok(Partition { train, holdout })
+    }
+
+    fn holdout<'r>(
+        &self,
+        train: &Histories,
+        user_ranks: &[u32],
+        item_ranks: &[u32],
+        rows: impl Iterator<Item = &'r Interaction> + Clone,
+    ) -> Holdout {
+        // Lay out one sequence a holdout user: training items first, known holdout items after them.
+        let users = &self.timeline.log.users;
+        let known = rows.clone().filter(|row| item_ranks[row.item.get()] != u32::MAX);
+        let mut length = vec![0usize; users.len()];
+        for row in known.clone() {
+            length[row.user.get()] += 1;
+        }
+        let trained = |user: usize| match user_ranks[user] {
+            u32::MAX => (&[][..], &[][..]),
+            rank => (train.items_of(UserIndex(rank)), train.times_of(UserIndex(rank))),
+        };
+        let mut items = Vec::new();
+        let mut times = Vec::new();
+        let mut start = vec![0usize; users.len()];
+        let mut end = vec![0usize; users.len()];
+        for (user, &held) in length.iter().enumerate().filter(|(_, held)| **held > 0) {
+            start[user] = items.len();
+            let (past, past_times) = trained(user);
+            items.extend_from_slice(past);
+            times.extend_from_slice(past_times);
+            end[user] = items.len();
+            items.resize(items.len() + held, ItemIndex(0));
+            times.resize(times.len() + held, Timestamp(0));
+        }
+
+        let mut counts = EventCounts {
+            rows: rows.clone().count(),
+            known: length.iter().sum(),
+            scored: 0,
+            dropped_unknown_items: 0,
+            unscored_first: 0,
+        };
+        counts.dropped_unknown_items = counts.rows - counts.known;
+        let mut events = Vec::with_capacity(counts.known);
+        for row in known {
+            let (user, target) = (row.user, ItemIndex(item_ranks[row.item.get()]));
+            let history_start = start[user.get()];
+            let at = end[user.get()];
+            let history_end = match self.timeline.policy {
+                TiePolicy::File | TiePolicy::Shuffle => at,
+                TiePolicy::Basket => {
+                    history_start + times[history_start..at].partition_point(|&time| time < row.time)
+                }
+            };
+            if history_end == history_start {
+                counts.unscored_first += 1;
+            } else {
+                events.push(Event { user, target, time: row.time, history_start, history_end });
+            }
+            items[at] = target;
+            times[at] = row.time;
+            end[user.get()] += 1;
+        }
+        counts.scored = events.len();
+        Holdout { users: Arc::clone(users), items, events, counts }
+    }
+}
+
+fn calendar_parts(timeline: &Timeline<'_>, valid: Offset, test: Offset) -> Result<Vec<Part>, SplitError> {
+    if timeline.log.clock == Clock::RowOrder {
+        return Err(SplitError::NoTimes(test));
+    }
+    let (Some(first), Some(last)) = (timeline.rows.first(), timeline.rows.last()) else {
+        return Err(SplitError::EmptyHoldout { part: "test", hint: ": the log is empty" });
+    };
+    let too_long =
+        || SplitError::OffsetTooLong { valid, test, first: iso(first.time), last: iso(last.time) };
+    let test_from = test.before(last.time).ok_or_else(too_long)?;
+    let valid_from = valid.before(test_from).ok_or_else(too_long)?;
+    if first.time > valid_from {
+        return Err(too_long());
+    }
+    let part_of = |time: Timestamp| match time {
+        time if time <= valid_from => Part::Train,
+        time if time <= test_from => Part::Valid,
+        _ => Part::Test,
+    };
+    Ok(timeline.rows.iter().map(|row| part_of(row.time)).collect())
+}
+
+fn leave_one_out_parts(timeline: &Timeline<'_>) -> Result<Vec<Part>, SplitError> {
+    let mut remaining = vec![0usize; timeline.log.users.len()];
+    for row in &timeline.rows {
+        remaining[row.user.get()] += 1;
+    }
+    let short: Vec<bool> = remaining.iter().map(|&len| len < 3).collect();
+    let parts: Vec<Part> = timeline
+        .rows
+        .iter()
+        .map(|row| {
+            let left = &mut remaining[row.user.get()];
+            *left -= 1;
+            match *left {
+                _ if short[row.user.get()] => Part::Train,
+                0 => Part::Test,
+                1 => Part::Valid,
+                _ => Part::Train,
+            }
+        })
+        .collect();
+    if parts.contains(&Part::Test) {
+        Ok(parts)
+    } else {
+        Err(SplitError::EmptyHoldout { part: "test", hint: ": no user has three events or more" })
+    }
+}
