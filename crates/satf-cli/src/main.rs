@@ -1,1 +1,70 @@
-fn main(){}
+//! The `satf` command: from a raw log to honest scores.
+
+mod args;
+mod commands;
+mod table;
+mod terminal;
+
+use std::process::ExitCode;
+
+use args::{Arguments, Command};
+use clap::Parser;
+use satf::monitor::Cancelled;
+
+/// The exit code of a command that was interrupted, as shells have it for SIGINT.
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let terminal = terminal::Terminal::install(arguments.quiet, arguments.verbose);
+    let outcome = start_threads(arguments.threads).and_then(|()| match &arguments.command {
+        Command::Prepare(options) => commands::prepare::run(options, &terminal),
+        Command::Stats(options) => commands::stats::run(options, &terminal),
+        Command::Evaluate(options) => commands::evaluate::run(options, &terminal),
+        Command::Compare(options) => commands::compare::run(options, &terminal),
+        Command::Models(options) => commands::models::run(options, &terminal),
+        Command::Generate(options) => commands::generate::run(options, &terminal),
+        Command::Demo(options) => commands::demo::run(options, &terminal),
+    });
+    terminal.finish();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            terminal.say(&format!("error: {}", chain(&error)));
+            ExitCode::from(if is_cancelled(&error) { INTERRUPTED } else { 1 })
+        }
+    }
+}
+
+fn start_threads(threads: Option<usize>) -> anyhow::Result<()> {
+    let builder = rayon::ThreadPoolBuilder::new();
+    let builder = threads.map_or_else(rayon::ThreadPoolBuilder::new, |threads| builder.num_threads(threads));
+    builder.build_global().map_err(Into::into)
+}
+
+/// The error and its causes, without repeating a cause that the message above it already holds.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+/// `satf … | head` closes our output: that is not a failure.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+fn is_cancelled(error: &anyhow::Error) -> bool {
+    let message = Cancelled.to_string();
+    error.chain().any(|cause| cause.is::<Cancelled>() || cause.to_string() == message)
+}

@@ -46,6 +46,9 @@ impl Ord for Kept {
 
 /// The `n` best items, best first; fewer if fewer are not [`EXCLUDED`]. `scores[j]` belongs to item `j`.
 pub fn top_n(scores: &[f32], n: usize) -> Vec<Scored> {
+    if n == 0 {
+        return Vec::new();
+    }
     let mut heap: BinaryHeap<Kept> = BinaryHeap::with_capacity(n.min(scores.len()));
     // Indices ascend, so a later item has to be strictly better than the worst one kept.
     let mut worst = EXCLUDED;
@@ -75,7 +78,7 @@ mod tests {
         #[test]
         fn bounded_equals_sorting_everything(
             scores in prop::collection::vec(prop_oneof![(-3i8..3).prop_map(f32::from), Just(EXCLUDED)], 0..60),
-            n in 1usize..70,
+            n in 0usize..70,
         ) {
             let mut all: Vec<Scored> = scores.iter().enumerate()
                 .map(|(index, &score)| Scored { item: ItemIndex(index as u32), score })

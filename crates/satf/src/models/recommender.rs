@@ -35,6 +35,9 @@ pub trait Learner: Send + Sync {
     /// The model's name on the command line and in reports.
     fn name(&self) -> &'static str;
 
+    /// Whether every field is in its range: all faults in one error. Needs no data, so it comes before all work.
+    fn check(&self) -> Result<(), ModelError>;
+
     /// Learns. A model that learns iteratively calls [`Monitor::iteration`] after every iteration.
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError>;
 }

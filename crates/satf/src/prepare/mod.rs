@@ -13,7 +13,7 @@ pub use core::p_core;
 pub use duplicates::{Duplicates, count_duplicates, resolve_duplicates};
 pub use histories::Histories;
 pub use offset::{Offset, OffsetError};
-pub use split::{Event, EventCounts, Holdout, Partition, Split, SplitError, SplitScheme};
+pub use split::{Event, EventCounts, Holdout, Partition, Split, SplitError, SplitScheme, suggest_offset};
 pub use statistics::{Statistics, count_tied_rows, iso};
 pub use ties::{TiePolicy, Timeline};
 

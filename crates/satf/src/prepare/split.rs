@@ -289,6 +289,24 @@ impl<'a> Split<'a> {
     }
 }
 
+/// Offsets tried by [`suggest_offset`], shortest first.
+const USUAL_OFFSETS: [&str; 12] = [
+    "1day", "3days", "1week", "2weeks", "3weeks", "1month", "6weeks", "2months", "3months", "4months", "6months",
+    "1year",
+];
+
+/// The shortest usual offset, for validation and test part alike, that leaves either of them at least `rows` rows
+/// and training the larger half of the log; `None` if there is no such offset or the log has no times.
+pub fn suggest_offset(timeline: &Timeline<'_>, rows: usize) -> Option<Offset> {
+    USUAL_OFFSETS.iter().filter_map(|text| text.parse::<Offset>().ok()).find(|&offset| {
+        let Ok(split) = Split::new(timeline.clone(), SplitScheme::Calendar { valid: offset, test: offset }) else {
+            return false;
+        };
+        let [train, valid, test] = split.rows();
+        valid >= rows && test >= rows && train > valid + test
+    })
+}
+
 fn calendar_parts(timeline: &Timeline<'_>, valid: Offset, test: Offset) -> Result<Vec<Part>, SplitError> {
     if timeline.log.clock == Clock::RowOrder {
         return Err(SplitError::NoTimes(test));

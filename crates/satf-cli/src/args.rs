@@ -1,0 +1,359 @@
+//! The command line: what can be asked, and how it becomes objects of the library.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use satf::data::{Format, IdType, ReadOptions, TimeUnit};
+use satf::evaluate::ResampleUnit;
+use satf::prepare::{Duplicates, Offset, TiePolicy};
+
+/// Next-item recommendation from ordered histories, on a CPU.
+#[derive(Debug, Parser)]
+#[command(name = "satf", version, arg_required_else_help = true, after_help = "Examples:
+  satf demo                                          everything at once, on a made-up shop log
+  satf stats ratings.csv                             what is in a log
+  satf prepare reviews.json.gz --core 5 -o log.parquet
+  satf evaluate log.parquet --model mp,pure-svd,transitions
+
+Exit codes: 0 done, 1 it could not be done (stderr says why), 2 the command line is wrong, 130 interrupted.")]
+pub(crate) struct Arguments {
+    /// Number of threads [default: all cores]. Results do not depend on it.
+    #[arg(long, global = true, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    pub(crate) threads: Option<usize>,
+    /// No progress and no warnings on stderr.
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Details of the work on stderr.
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Turn raw logs into one compact file that every other command reads
+    Prepare(PrepareArguments),
+    /// Show size and shape of a log
+    Stats(StatsArguments),
+    /// Train models on the past of a log and score them on its future
+    Evaluate(EvaluateArguments),
+    /// Test whether two evaluations really differ, event by event
+    Compare(CompareArguments),
+    /// List the models with their keys and defaults
+    Models(ModelsArguments),
+    /// Make up a shop log in which order matters
+    Generate(GenerateArguments),
+    /// Generate, prepare, evaluate and recommend, in under a minute
+    Demo(DemoArguments),
+}
+
+/// Where the log is and how to read it.
+#[derive(Debug, Args)]
+pub(crate) struct LogArguments {
+    /// Files of the log (several are one log): plain, .gz or .zst
+    #[arg(required = true, value_name = "LOG")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    reading: ReadingArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Reading")]
+struct ReadingArguments {
+    /// Format of the files [default: by content]
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    format: Option<Format>,
+    /// Column of the user: a name, or a number from 1 in files without header
+    #[arg(long, value_name = "COLUMN")]
+    user_column: Option<String>,
+    /// Column of the item
+    #[arg(long, value_name = "COLUMN")]
+    item_column: Option<String>,
+    /// Column of the time
+    #[arg(long, value_name = "COLUMN")]
+    time_column: Option<String>,
+    /// CSV and TSV: whether the first line holds names [default: guess]
+    #[arg(long, value_name = "yes|no", value_parser = parse_yes_no)]
+    header: Option<bool>,
+    /// CSV: what separates the columns, one character or `tab` [default: guess]
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_delimiter)]
+    delimiter: Option<u8>,
+    /// Unit of numeric times
+    #[arg(long, value_name = "UNIT", value_enum, default_value_t = TimeUnitArgument::Auto)]
+    time_unit: TimeUnitArgument,
+    /// The log has no times: the order of the rows is the order of time
+    #[arg(long)]
+    order_is_time: bool,
+    /// Type of the user ids
+    #[arg(long, value_name = "TYPE", value_enum, default_value_t = IdTypeArgument::Auto)]
+    user_type: IdTypeArgument,
+    /// Type of the item ids
+    #[arg(long, value_name = "TYPE", value_enum, default_value_t = IdTypeArgument::Auto)]
+    item_type: IdTypeArgument,
+    /// Skip and count up to N rows that cannot be read
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip_bad_rows: u64,
+}
+
+impl LogArguments {
+    pub(crate) fn read_options(&self) -> ReadOptions {
+        let reading = &self.reading;
+        ReadOptions {
+            format: reading.format,
+            user_column: reading.user_column.clone(),
+            item_column: reading.item_column.clone(),
+            time_column: reading.time_column.clone(),
+            header: reading.header,
+            delimiter: reading.delimiter,
+            time_unit: reading.time_unit.into(),
+            order_is_time: reading.order_is_time,
+            user_type: reading.user_type.into(),
+            item_type: reading.item_type.into(),
+            skip_bad_rows: reading.skip_bad_rows,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf prepare ratings.dat.gz -o ml-1m.parquet
+  satf prepare steam_reviews.json.gz --core 5 -o steam.parquet
+  satf prepare day1.csv day2.csv --user-column customer --duplicates all -o log.csv")]
+pub(crate) struct PrepareArguments {
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
+    /// The file to write; Parquet, or CSV if its name ends in .csv
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Which of the rows with the same user and item to keep: last, first or all
+    #[arg(long, value_name = "WHICH", default_value = "last", value_parser = str::parse::<Duplicates>)]
+    pub(crate) duplicates: Duplicates,
+    /// Keep the P-core: users and items with at least P rows each, again and again until all have
+    #[arg(long, value_name = "P", default_value_t = 1)]
+    pub(crate) core: usize,
+    /// Write the outcome as JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf stats ratings.dat.gz
+  satf stats log.parquet --json")]
+pub(crate) struct StatsArguments {
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf evaluate log.parquet --model mp,pure-svd,transitions
+  satf evaluate amz-beauty.csv.gz --model pure-svd --set rank=2000 --set scaling=0.6 \\
+      --valid 3weeks --test 3weeks --ties file --json
+  satf evaluate log.parquet --model transitions --per-event transitions.parquet
+
+`satf models` lists the models with their keys. Without offsets, the shortest usual ones that hold enough
+events are taken, and said.")]
+pub(crate) struct EvaluateArguments {
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
+    /// Models to score, separated by commas
+    #[arg(short, long, value_name = "MODEL", required = true, value_delimiter = ',')]
+    pub(crate) model: Vec<String>,
+    /// A TOML file with keys of the model, or a table of them for each model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A key of the model, such as rank=200 (with several models: pure-svd.rank=200); may be repeated
+    #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append)]
+    pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) protocol: ProtocolArguments,
+    /// Lengths of the lists
+    #[arg(long, value_name = "N", default_value = "10", value_delimiter = ',')]
+    pub(crate) at: Vec<usize>,
+    /// Write the rank and the metrics of every event (CSV if the name ends in .csv, else Parquet); with several
+    /// models, their names are put before the ending
+    #[arg(long, value_name = "FILE")]
+    pub(crate) per_event: Option<PathBuf>,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Protocol")]
+pub(crate) struct ProtocolArguments {
+    /// Length of the validation part, back from the test part: 3weeks, 4months, 1day
+    #[arg(long, value_name = "OFFSET")]
+    pub(crate) valid: Option<Offset>,
+    /// Length of the test part, back from the newest time
+    #[arg(long, value_name = "OFFSET")]
+    pub(crate) test: Option<Offset>,
+    /// How the log is cut; leave-one-out leaks the future and is there for comparison with older work
+    #[arg(long, value_enum, default_value_t = SplitArgument::Calendar)]
+    pub(crate) split: SplitArgument,
+    /// What to score: the test part after training on all before it, or the validation part
+    #[arg(long, value_enum, default_value_t = PartArgument::Test)]
+    pub(crate) on: PartArgument,
+    /// Order of one user's events with equal times: file, shuffle or basket
+    #[arg(long, value_name = "POLICY", default_value = "shuffle", value_parser = str::parse::<TiePolicy>)]
+    pub(crate) ties: TiePolicy,
+    /// Longest history that models of order look at (the baselines without positions use it whole)
+    #[arg(long, value_name = "K")]
+    pub(crate) max_len: Option<usize>,
+    /// Seed of everything random
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf evaluate log.parquet --model transitions,pure-svd --per-event scores.parquet
+  satf compare scores.pure-svd.parquet scores.transitions.parquet
+
+Each file is compared with the first. A p-value below .01 says that the difference is hardly chance.")]
+pub(crate) struct CompareArguments {
+    /// Files written by `satf evaluate --per-event`: the first is what the others are compared with
+    #[arg(required = true, num_args = 2.., value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// What is resampled as a whole: events of one user are alike, so users by default
+    #[arg(long, value_enum, default_value_t = UnitArgument::User)]
+    pub(crate) unit: UnitArgument,
+    /// Draws of the bootstrap and of the permutation test
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(100..=10_000_000))]
+    pub(crate) draws: usize,
+    /// Seed of the draws
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  satf models")]
+pub(crate) struct ModelsArguments {
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  satf generate --users 10000 --seed 7 -o shop.csv")]
+pub(crate) struct GenerateArguments {
+    /// The file to write; Parquet, or CSV if its name ends in .csv
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Number of users
+    #[arg(long, default_value_t = satf::generate::ShopOptions::default().users)]
+    pub(crate) users: usize,
+    /// Days the log covers
+    #[arg(long, default_value_t = satf::generate::ShopOptions::default().days)]
+    pub(crate) days: u32,
+    /// Seed
+    #[arg(long, default_value_t = satf::generate::ShopOptions::default().seed)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  satf demo")]
+pub(crate) struct DemoArguments {
+    /// Seed of the made-up log
+    #[arg(long, default_value_t = satf::generate::ShopOptions::default().seed)]
+    pub(crate) seed: u64,
+    /// Write the figures as JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SplitArgument {
+    Calendar,
+    LeaveOneOut,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PartArgument {
+    Test,
+    Validation,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum UnitArgument {
+    User,
+    Event,
+}
+
+impl From<UnitArgument> for ResampleUnit {
+    fn from(unit: UnitArgument) -> Self {
+        match unit {
+            UnitArgument::User => ResampleUnit::User,
+            UnitArgument::Event => ResampleUnit::Event,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TimeUnitArgument {
+    Auto,
+    Seconds,
+    Milliseconds,
+    Microseconds,
+    Nanoseconds,
+}
+
+impl From<TimeUnitArgument> for TimeUnit {
+    fn from(unit: TimeUnitArgument) -> Self {
+        match unit {
+            TimeUnitArgument::Auto => TimeUnit::Auto,
+            TimeUnitArgument::Seconds => TimeUnit::Seconds,
+            TimeUnitArgument::Milliseconds => TimeUnit::Milliseconds,
+            TimeUnitArgument::Microseconds => TimeUnit::Microseconds,
+            TimeUnitArgument::Nanoseconds => TimeUnit::Nanoseconds,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum IdTypeArgument {
+    Auto,
+    Integer,
+    String,
+}
+
+impl From<IdTypeArgument> for IdType {
+    fn from(kind: IdTypeArgument) -> Self {
+        match kind {
+            IdTypeArgument::Auto => IdType::Auto,
+            IdTypeArgument::Integer => IdType::Integer,
+            IdTypeArgument::String => IdType::String,
+        }
+    }
+}
+
+fn parse_format(text: &str) -> Result<Format, String> {
+    text.parse::<Format>().map_err(|error| error.to_string())
+}
+
+fn parse_yes_no(text: &str) -> Result<bool, String> {
+    match text {
+        "yes" | "true" => Ok(true),
+        "no" | "false" => Ok(false),
+        _ => Err("expected yes or no".to_owned()),
+    }
+}
+
+fn parse_delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err("expected one ASCII character, or tab".to_owned()),
+    }
+}

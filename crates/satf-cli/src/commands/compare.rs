@@ -1,0 +1,76 @@
+//! `satf compare`: are two evaluations really different?
+
+use std::path::Path;
+
+use satf::evaluate::{CompareOptions, Difference, PerEvent, ResampleUnit, compare};
+use serde_json::{Map, Value, json};
+
+use crate::args::CompareArguments;
+use crate::table;
+use crate::terminal::Terminal;
+
+pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::Result<()> {
+    let Some((base_path, others)) = arguments.files.split_first() else {
+        anyhow::bail!("give two files or more");
+    };
+    let options = CompareOptions { draws: arguments.draws, seed: arguments.seed };
+    let unit: ResampleUnit = arguments.unit.into();
+    let base = PerEvent::read(base_path)?;
+
+    let mut reports = Vec::new();
+    let mut text = String::new();
+    for path in others {
+        let paired = base.pair(&PerEvent::read(path)?)?;
+        if paired.unpaired > 0 {
+            tracing::warn!(
+                "{} event(s) are only in {} or only in {} and are left out",
+                paired.unpaired,
+                base_path.display(),
+                path.display()
+            );
+        }
+        let events = paired.users.len();
+        let groups = match unit {
+            ResampleUnit::User => paired.users.clone(),
+            ResampleUnit::Event => (0..events).collect(),
+        };
+        let differences: Vec<(String, Difference)> = paired
+            .metrics
+            .iter()
+            .map(|(metric, first, second)| (metric.to_string(), compare(first, second, &groups, &options)))
+            .collect();
+        text.push_str(&describe(base_path, path, events, &differences));
+        let metrics: Map<String, Value> = differences
+            .iter()
+            .map(|(name, difference)| Ok((name.clone(), serde_json::to_value(difference)?)))
+            .collect::<Result<_, serde_json::Error>>()?;
+        reports.push(json!({ "file": path, "events": events, "unpaired": paired.unpaired, "metrics": metrics }));
+    }
+    terminal.finish();
+    if arguments.json {
+        return table::print_json(&json!({
+            "base": base_path,
+            "unit": unit,
+            "draws": arguments.draws,
+            "seed": arguments.seed,
+            "comparisons": reports,
+        }));
+    }
+    table::print(text.trim_end())
+}
+
+fn describe(base: &Path, other: &Path, events: usize, differences: &[(String, Difference)]) -> String {
+    let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let mut shown = table::with_header(&["metric", &name(base), &name(other), "difference", "95 % interval", "p"]);
+    for (metric, difference) in differences {
+        shown.add_row([
+            metric.clone(),
+            format!("{:.4}", difference.first),
+            format!("{:.4}", difference.second),
+            format!("{:+.4}", difference.difference),
+            format!("{:+.4} to {:+.4}", difference.interval[0], difference.interval[1]),
+            format!("{:.4}", difference.p_value),
+        ]);
+    }
+    format!("{} against {}, {} events\n{shown}\n\n", name(other), name(base), table::count(events))
+}

@@ -1,0 +1,88 @@
+//! One model on one partition: fit it, score it, say what happened.
+
+use std::time::Instant;
+
+use satf::evaluate::{EvaluateOptions, Evaluation, evaluate};
+use satf::models::{Configured, Iteration, Recommender};
+use satf::monitor::{Monitor, check_cancelled};
+use satf::prepare::Partition;
+use serde_json::{Map, Value, json};
+
+use crate::table;
+use crate::terminal::Terminal;
+
+/// What came of one model.
+pub(crate) struct Run {
+    pub(crate) name: &'static str,
+    pub(crate) model: Box<dyn Recommender>,
+    pub(crate) evaluation: Evaluation,
+    configuration: Value,
+    iterations: Vec<Iteration>,
+    train_seconds: f64,
+    evaluate_seconds: f64,
+}
+
+impl Run {
+    /// Fits a model to the training part and scores it on the holdout.
+    pub(crate) fn new(
+        configured: &Configured,
+        partition: &Partition,
+        options: &EvaluateOptions,
+        terminal: &Terminal,
+    ) -> anyhow::Result<Self> {
+        let name = configured.learner.name();
+        terminal.begin(name, 0);
+        terminal.take_iterations();
+        let start = Instant::now();
+        let model = configured.learner.fit(&partition.train, terminal)?;
+        check_cancelled(terminal)?;
+        let train_seconds = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let evaluation = evaluate(&*model, &partition.holdout, partition.train.num_items(), options, terminal)?;
+        let evaluate_seconds = start.elapsed().as_secs_f64();
+        let (configuration, iterations) = (configured.configuration.clone(), terminal.take_iterations());
+        Ok(Run { name, model, evaluation, configuration, iterations, train_seconds, evaluate_seconds })
+    }
+
+    /// The run as JSON.
+    pub(crate) fn to_json(&self) -> Map<String, Value> {
+        let metrics: Map<String, Value> =
+            self.evaluation.report().into_iter().map(|(name, estimate)| (name, json!(estimate))).collect();
+        let mut run = Map::new();
+        run.insert("model".into(), json!(self.name));
+        run.insert("configuration".into(), self.configuration.clone());
+        run.insert("metrics".into(), Value::Object(metrics));
+        run.insert("events".into(), json!(self.evaluation.counts));
+        run.insert("train_seconds".into(), json!(self.train_seconds));
+        run.insert("evaluate_seconds".into(), json!(self.evaluate_seconds));
+        run.insert("model_bytes".into(), json!(self.model.memory_bytes()));
+        if !self.iterations.is_empty() {
+            let iteration = |report: &Iteration| {
+                let mut entry: Map<String, Value> =
+                    report.measures.iter().map(|&(name, value)| (name.to_owned(), json!(value))).collect();
+                entry.insert("iteration".into(), json!(report.iteration));
+                entry.insert("seconds".into(), json!(report.seconds));
+                Value::Object(entry)
+            };
+            run.insert("iterations".into(), self.iterations.iter().map(iteration).collect());
+        }
+        run
+    }
+}
+
+/// Runs side by side.
+pub(crate) fn describe(runs: &[Run]) -> String {
+    let Some(first) = runs.first() else { return String::new() };
+    let metrics: Vec<String> = first.evaluation.report().into_iter().map(|(name, _)| name).collect();
+    let mut header = vec!["model"];
+    header.extend(metrics.iter().map(String::as_str));
+    header.extend(["train s", "score s"]);
+    let mut shown = table::with_header(&header);
+    for run in runs {
+        let mut row = vec![run.name.to_owned()];
+        row.extend(run.evaluation.report().iter().map(|(_, estimate)| table::estimate(estimate)));
+        row.extend([run.train_seconds, run.evaluate_seconds].map(|seconds| format!("{seconds:.2}")));
+        shown.add_row(row);
+    }
+    shown.to_string()
+}

@@ -1,0 +1,37 @@
+//! The subcommands, a file each, and what they share.
+
+pub(crate) mod compare;
+pub(crate) mod demo;
+pub(crate) mod evaluate;
+pub(crate) mod generate;
+pub(crate) mod models;
+pub(crate) mod prepare;
+pub(crate) mod stats;
+
+mod experiment;
+mod settings;
+
+use std::path::Path;
+
+use satf::data::{LogFormat, ReadReport, read_log};
+use satf::interactions::Interactions;
+
+use crate::args::LogArguments;
+use crate::terminal::Terminal;
+
+/// Reads the log a command was given and says what was skipped.
+fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions, ReadReport)> {
+    let (interactions, report) = read_log(&log.files, &log.read_options(), terminal)?;
+    if report.skipped_rows > 0 {
+        tracing::warn!("skipped {} bad row(s); the first: {}", report.skipped_rows, report.skipped.join("; "));
+    }
+    Ok((interactions, report))
+}
+
+/// The format a prepared log is written in, by the file's name.
+fn log_format(path: &Path) -> LogFormat {
+    match path.extension() {
+        Some(ending) if ending.eq_ignore_ascii_case("csv") => LogFormat::Csv,
+        _ => LogFormat::Parquet,
+    }
+}

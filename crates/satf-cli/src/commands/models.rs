@@ -1,0 +1,26 @@
+//! `satf models`: what can be asked for, and what can be set.
+
+use satf::models::MODELS;
+use serde_json::{Map, Value, json};
+
+use crate::args::ModelsArguments;
+use crate::table;
+use crate::terminal::Terminal;
+
+pub(crate) fn run(arguments: &ModelsArguments, _terminal: &Terminal) -> anyhow::Result<()> {
+    if arguments.json {
+        let entry = |entry: &satf::models::ModelEntry| {
+            (entry.name.to_owned(), json!({ "summary": entry.summary, "defaults": entry.defaults() }))
+        };
+        return table::print_json(&Value::Object(MODELS.iter().map(entry).collect::<Map<_, _>>()));
+    }
+    let mut text = String::new();
+    for entry in MODELS {
+        text.push_str(&format!("{}: {}\n", entry.name, entry.summary));
+        for (key, value) in entry.defaults() {
+            let value = if value.is_null() { "chosen by the log".to_owned() } else { value.to_string() };
+            text.push_str(&format!("    {key} = {value}\n"));
+        }
+    }
+    table::print(text.trim_end())
+}

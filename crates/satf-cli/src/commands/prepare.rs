@@ -1,0 +1,53 @@
+//! `satf prepare`: raw logs become one compact file.
+
+use std::time::Instant;
+
+use anyhow::bail;
+use satf::data::write_log;
+use satf::prepare::{Statistics, p_core, resolve_duplicates};
+use serde_json::json;
+
+use crate::args::PrepareArguments;
+use crate::table;
+use crate::terminal::Terminal;
+
+pub(crate) fn run(arguments: &PrepareArguments, terminal: &Terminal) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let (raw, report) = super::read(&arguments.log, terminal)?;
+    let distinct = resolve_duplicates(&raw, arguments.duplicates);
+    let log = p_core(&distinct, arguments.core);
+    if log.rows.is_empty() {
+        bail!(
+            "nothing is left: no user and item have {} rows each after repeated removal; hint: a smaller --core",
+            arguments.core
+        );
+    }
+    write_log(&log, &arguments.output, super::log_format(&arguments.output))?;
+    let statistics = Statistics::of(&log);
+    terminal.finish();
+
+    let duplicates = raw.rows.len() - distinct.rows.len();
+    let outside_core = distinct.rows.len() - log.rows.len();
+    if arguments.json {
+        return table::print_json(&json!({
+            "output": arguments.output,
+            "read_rows": raw.rows.len(),
+            "skipped_rows": report.skipped_rows,
+            "removed_duplicates": duplicates,
+            "removed_by_core": outside_core,
+            "core": arguments.core,
+            "statistics": statistics,
+            "seconds": start.elapsed().as_secs_f64(),
+        }));
+    }
+    table::print(&format!(
+        "{} rows read, {} duplicates removed, {} rows outside the {}-core removed\n\n{}\n\nwritten to {} in {:.1} s",
+        table::count(raw.rows.len()),
+        table::count(duplicates),
+        table::count(outside_core),
+        arguments.core,
+        super::stats::describe(&statistics),
+        arguments.output.display(),
+        start.elapsed().as_secs_f64(),
+    ))
+}

@@ -1,0 +1,71 @@
+//! Tables for people, on stdout.
+
+use std::io::Write;
+
+use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use satf::evaluate::Estimate;
+
+/// A table with a header; all columns but the first are right-aligned.
+pub(crate) fn with_header(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Names and values, without lines.
+pub(crate) fn of_pairs<N: ToString, V: ToString>(pairs: impl IntoIterator<Item = (N, V)>) -> Table {
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    for (name, value) in pairs {
+        table.add_row([name.to_string(), value.to_string()]);
+    }
+    table
+}
+
+/// Writes data to stdout. A closed pipe comes back as an error that `main` forgives.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{text}")?;
+    stdout.flush()?;
+    Ok(())
+}
+
+/// Writes a value as JSON to stdout.
+pub(crate) fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
+    print(&serde_json::to_string_pretty(value)?)
+}
+
+/// `.0459 ± .0021`
+pub(crate) fn estimate(estimate: &Estimate) -> String {
+    match estimate.stderr {
+        Some(stderr) => format!("{:.4} ± {stderr:.4}", estimate.value),
+        None => format!("{:.4}", estimate.value),
+    }
+}
+
+/// `1,000,209`
+pub(crate) fn count(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn counts_are_grouped() {
+        let shown: Vec<String> = [0, 12, 999, 1000, 1_000_209].map(super::count).to_vec();
+        assert_eq!(shown, ["0", "12", "999", "1,000", "1,000,209"]);
+    }
+}

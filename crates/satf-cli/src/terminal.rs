@@ -1,0 +1,134 @@
+//! Talk on stderr: progress when it is a terminal, warnings, and Ctrl-C.
+
+use std::fmt;
+use std::io::{IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use satf::models::{Iteration, Snapshot};
+use satf::monitor::Monitor;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// What commands talk through.
+#[derive(Clone)]
+pub(crate) struct Terminal {
+    bar: ProgressBar,
+    iterations: Arc<Mutex<Vec<Iteration>>>,
+}
+
+impl Terminal {
+    /// Sets up progress, warnings and Ctrl-C for the whole process.
+    pub(crate) fn install(quiet: bool, verbose: bool) -> Self {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let terminal = Terminal {
+            bar: ProgressBar::with_draw_target(Some(0), target),
+            iterations: Arc::default(),
+        };
+        let level = match (quiet, verbose) {
+            (true, _) => Level::ERROR,
+            (_, true) => Level::DEBUG,
+            _ => Level::WARN,
+        };
+        tracing_subscriber::registry().with(Talk { terminal: terminal.clone(), level }).init();
+        // The first Ctrl-C asks the work to stop, the second ends the process; without a handler (it can be set
+        // only once) the process just ends, which loses nothing either.
+        let handler = || {
+            if INTERRUPTED.swap(true, Ordering::Relaxed) {
+                std::process::exit(i32::from(crate::INTERRUPTED));
+            }
+        };
+        if let Err(error) = ctrlc::set_handler(handler) {
+            terminal.say(&format!("warning: Ctrl-C ends the process at once ({error})"));
+        }
+        terminal
+    }
+
+    /// A line on stderr, above the progress.
+    pub(crate) fn say(&self, line: &str) {
+        self.bar.suspend(|| {
+            // Nothing is left to tell it to if stderr is gone.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        });
+    }
+
+    /// The progress is no longer needed.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// The iterations reported since the last call.
+    pub(crate) fn take_iterations(&self) -> Vec<Iteration> {
+        std::mem::take(&mut *self.iterations.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Monitor for Terminal {
+    fn begin(&self, stage: &str, total: u64) {
+        let known = "{msg:>12} [{bar:30}] {percent:>3}% {eta}";
+        let unknown = "{msg:>12} {spinner}";
+        let template = if total > 0 { known } else { unknown };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style.progress_chars("=> "));
+        }
+        self.bar.reset();
+        self.bar.set_length(total);
+        self.bar.set_message(stage.to_owned());
+    }
+
+    fn advance(&self, steps: u64) {
+        self.bar.inc(steps);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        INTERRUPTED.load(Ordering::Relaxed)
+    }
+
+    fn iteration(&self, report: &Iteration, _snapshot: &dyn Snapshot) -> ControlFlow<()> {
+        self.iterations.lock().unwrap_or_else(PoisonError::into_inner).push(report.clone());
+        if self.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// The library's events as lines of talk: `warning: …`.
+struct Talk {
+    terminal: Terminal,
+    level: Level,
+}
+
+impl<S: Subscriber> Layer<S> for Talk {
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        let level = *event.metadata().level();
+        if level > self.level || !event.metadata().target().starts_with("satf") {
+            return;
+        }
+        let mut line = Line(match level {
+            Level::ERROR => "error: ".to_owned(),
+            Level::WARN => "warning: ".to_owned(),
+            _ => String::new(),
+        });
+        event.record(&mut line);
+        self.terminal.say(&line.0);
+    }
+}
+
+/// The message first, then the other fields.
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        use fmt::Write as _;
+        let outcome = match field.name() {
+            "message" => write!(self.0, "{value:?}"),
+            name => write!(self.0, " {name}={value:?}"),
+        };
+        debug_assert!(outcome.is_ok(), "writing to a string does not fail");
+    }
+}

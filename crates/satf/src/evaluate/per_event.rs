@@ -1,0 +1,330 @@
+//! Results event by event, in a file: so that two runs can be compared later.
+//!
+//! Columns: `user_id`, `item_id` (the target), `timestamp` (microseconds since 1970, UTC; the row number in logs
+//! without times), `history_length`, `rank` (of the target, from 1; empty beyond the largest cut-off), then one
+//! column a metric, such as `NDCG@10`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt32Array};
+use arrow_cast::cast;
+use arrow_schema::{ArrowError, DataType};
+use hashbrown::HashMap;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use super::metrics::Metric;
+use super::protocol::Evaluation;
+use crate::data::{DataError, write_atomically};
+use crate::interactions::Ids;
+use crate::prepare::Partition;
+
+const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
+
+/// Why per-event results cannot be written, read or paired.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PerEventError {
+    /// Writing failed; what was there before is unchanged.
+    #[error(transparent)]
+    Write(#[from] DataError),
+    /// The file cannot be opened or read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file is not one that `satf evaluate --per-event` writes.
+    #[error("{}: not per-event results: {reason}; hint: write them with satf evaluate --per-event FILE", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Two files without a common event or metric.
+    #[error("{} and {} have no {what} in common: were they made on the same log and split?", first.display(), second.display())]
+    NothingInCommon {
+        /// One file.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+        /// `event` or `metric`.
+        what: &'static str,
+    },
+}
+
+/// Which event a row speaks of. The last number counts repeats of the same user, item and time.
+type EventKey = (String, String, i64, u32);
+
+/// Per-event results read back.
+#[derive(Clone, Debug)]
+pub struct PerEvent {
+    path: PathBuf,
+    keys: Vec<EventKey>,
+    metrics: Vec<(Metric, Vec<f64>)>,
+}
+
+/// Two runs side by side.
+#[derive(Clone, Debug)]
+pub struct PairedEvents {
+    /// The metrics both have, with the values of the first and of the second run, event by event.
+    pub metrics: Vec<(Metric, Vec<f64>, Vec<f64>)>,
+    /// Numbers the user of every event, from 0 without gaps.
+    pub users: Vec<usize>,
+    /// Events that only one of the two has.
+    pub unpaired: usize,
+}
+
+/// Writes the results of an evaluation: CSV if the name ends in `.csv`, else Parquet.
+pub fn write_per_event(path: &Path, partition: &Partition, evaluation: &Evaluation) -> Result<(), PerEventError> {
+    let (holdout, catalog) = (&partition.holdout, &partition.train.catalog);
+    let events = &holdout.events;
+    let ids = |ids: &Ids, at: Vec<usize>| -> ArrayRef {
+        match ids {
+            Ids::Integers(ids) => Arc::new(Int64Array::from_iter_values(at.into_iter().map(|at| ids[at]))),
+            Ids::Texts(ids) => Arc::new(StringArray::from_iter_values(at.into_iter().map(|at| &ids[at]))),
+        }
+    };
+    let mut columns: Vec<(String, ArrayRef)> = vec![
+        ("user_id".into(), ids(&holdout.users, events.iter().map(|event| event.user.get()).collect())),
+        ("item_id".into(), ids(catalog, events.iter().map(|event| event.target.get()).collect())),
+        ("timestamp".into(), Arc::new(Int64Array::from_iter_values(events.iter().map(|event| event.time.0)))),
+        (
+            "history_length".into(),
+            Arc::new(UInt32Array::from_iter_values(events.iter().map(|event| event.history_len() as u32))),
+        ),
+        ("rank".into(), Arc::new(evaluation.ranks.iter().map(|rank| rank.map(|rank| rank + 1)).collect::<UInt32Array>())),
+    ];
+    for metric in evaluation.metrics() {
+        let values = evaluation.ranks.iter().map(|&rank| metric.value(rank));
+        columns.push((metric.to_string(), Arc::new(Float64Array::from_iter_values(values))));
+    }
+    let table = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| {
+        let nullable = name == "rank";
+        (name, column, nullable)
+    }));
+    let as_csv = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+    write_atomically(path, |writer| {
+        let table = table.map_err(io::Error::other)?;
+        if as_csv { write_csv(writer, &table) } else { write_parquet(writer, &table) }
+    })?;
+    Ok(())
+}
+
+fn write_parquet(writer: &mut BufWriter<File>, table: &RecordBatch) -> io::Result<()> {
+    let properties =
+        WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+    let mut parquet = ArrowWriter::try_new(writer, table.schema(), Some(properties)).map_err(io::Error::other)?;
+    parquet.write(table).map_err(io::Error::other)?;
+    parquet.close().map_err(io::Error::other)?;
+    Ok(())
+}
+
+fn write_csv(writer: &mut BufWriter<File>, table: &RecordBatch) -> io::Result<()> {
+    let mut csv = csv::Writer::from_writer(writer);
+    csv.write_record(table.schema().fields().iter().map(|field| field.name()))?;
+    // Floats print in their shortest exact form either way, so both formats carry the same values.
+    let columns: Vec<ArrayRef> = table
+        .columns()
+        .iter()
+        .map(|column| cast(column, &DataType::Utf8).map_err(io::Error::other))
+        .collect::<Result<_, _>>()?;
+    let texts: Vec<&StringArray> =
+        columns.iter().filter_map(|column| column.as_any().downcast_ref::<StringArray>()).collect();
+    for row in 0..table.num_rows() {
+        csv.write_record(texts.iter().map(|column| {
+            use arrow_array::Array;
+            if column.is_null(row) { "" } else { column.value(row) }
+        }))?;
+    }
+    csv.flush()
+}
+
+impl PerEvent {
+    /// Reads a file that [`write_per_event`] wrote.
+    pub fn read(path: &Path) -> Result<Self, PerEventError> {
+        let io_error = |source| PerEventError::Io { path: path.to_owned(), source };
+        let content = |reason: String| PerEventError::Content { path: path.to_owned(), reason };
+        let mut file = File::open(path).map_err(io_error)?;
+        let mut magic = [0u8; 4];
+        let is_parquet = match file.read_exact(&mut magic) {
+            Ok(()) => &magic == PARQUET_MAGIC,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
+            Err(error) => return Err(io_error(error)),
+        };
+        file.rewind().map_err(io_error)?;
+        let columns = if is_parquet { parquet_columns(file).map_err(|e| content(e.to_string()))? } else { csv_columns(file).map_err(|e| content(e.to_string()))? };
+
+        let column = |name: &str| {
+            let found = columns.iter().find(|(known, _)| known == name).map(|(_, values)| values);
+            found.ok_or_else(|| content(format!("there is no column `{name}`")))
+        };
+        let (users, items, times) = (column("user_id")?, column("item_id")?, column("timestamp")?);
+        let mut repeats: HashMap<(String, String, i64), u32> = HashMap::new();
+        let mut keys = Vec::with_capacity(users.len());
+        for ((user, item), time) in users.iter().zip(items).zip(times) {
+            let time: i64 = time.parse().map_err(|_| content(format!("timestamp '{time}' is not a whole number")))?;
+            let repeat = repeats.entry((user.clone(), item.clone(), time)).or_insert(0);
+            keys.push((user.clone(), item.clone(), time, *repeat));
+            *repeat += 1;
+        }
+        let mut metrics = Vec::new();
+        for (name, values) in &columns {
+            if let Ok(metric) = name.parse::<Metric>() {
+                let values: Result<Vec<f64>, _> = values.iter().map(|value| value.parse::<f64>()).collect();
+                let values = values.ok().filter(|values| values.iter().all(|value| value.is_finite()));
+                let values = values.ok_or_else(|| content(format!("column `{name}` holds something else than numbers")))?;
+                metrics.push((metric, values));
+            }
+        }
+        if keys.is_empty() {
+            return Err(content("there is no row".to_owned()));
+        }
+        Ok(PerEvent { path: path.to_owned(), keys, metrics })
+    }
+
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there is none; a file without rows is refused, so never.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Pairs the events of two runs by user, item and time.
+    pub fn pair(&self, other: &PerEvent) -> Result<PairedEvents, PerEventError> {
+        let nothing = |what| PerEventError::NothingInCommon {
+            first: self.path.clone(),
+            second: other.path.clone(),
+            what,
+        };
+        let places: HashMap<&EventKey, usize> = other.keys.iter().enumerate().map(|(at, key)| (key, at)).collect();
+        let both: Vec<(usize, usize)> =
+            self.keys.iter().enumerate().filter_map(|(at, key)| Some((at, *places.get(key)?))).collect();
+        if both.is_empty() {
+            return Err(nothing("event"));
+        }
+        let mut metrics = Vec::new();
+        for (metric, first) in &self.metrics {
+            if let Some((_, second)) = other.metrics.iter().find(|(known, _)| known == metric) {
+                let (first, second) = both.iter().map(|&(a, b)| (first[a], second[b])).unzip();
+                metrics.push((*metric, first, second));
+            }
+        }
+        if metrics.is_empty() {
+            return Err(nothing("metric"));
+        }
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        let users = both
+            .iter()
+            .map(|&(at, _)| {
+                let next = numbers.len();
+                *numbers.entry(&self.keys[at].0).or_insert(next)
+            })
+            .collect();
+        let unpaired = self.len() + other.len() - 2 * both.len();
+        Ok(PairedEvents { metrics, users, unpaired })
+    }
+}
+
+type TextColumns = Vec<(String, Vec<String>)>;
+
+fn parquet_columns(file: File) -> Result<TextColumns, ParquetError> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file)?.build()?;
+    let mut columns: TextColumns = Vec::new();
+    for batch in reader {
+        let batch = batch?;
+        if columns.is_empty() {
+            columns = batch.schema().fields().iter().map(|field| (field.name().clone(), Vec::new())).collect();
+        }
+        for ((_, texts), column) in columns.iter_mut().zip(batch.columns()) {
+            let column = cast(column, &DataType::Utf8).map_err(|e: ArrowError| ParquetError::External(Box::new(e)))?;
+            if let Some(values) = column.as_any().downcast_ref::<StringArray>() {
+                texts.extend(values.iter().map(|value| value.unwrap_or_default().to_owned()));
+            }
+        }
+    }
+    Ok(columns)
+}
+
+fn csv_columns(file: File) -> Result<TextColumns, csv::Error> {
+    let mut reader = csv::Reader::from_reader(file);
+    let mut columns: TextColumns = reader.headers()?.iter().map(|name| (name.to_owned(), Vec::new())).collect();
+    for record in reader.records() {
+        for ((_, texts), value) in columns.iter_mut().zip(&record?) {
+            texts.push(value.to_owned());
+        }
+    }
+    Ok(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::{EvaluateOptions, evaluate};
+    use crate::models::{Learner, RandomConfig};
+    use crate::prepare::testing::log;
+    use crate::prepare::{Split, SplitScheme, TiePolicy, Timeline};
+
+    fn run(seed: u64) -> (Partition, Evaluation) {
+        let rows: Vec<(i64, i64, i64)> =
+            (0..400).map(|at| (at % 7, (at * at + at / 3) % 23, at * 3600)).collect();
+        let log = log(&rows);
+        let scheme = SplitScheme::Calendar { valid: "2days".parse().unwrap(), test: "3days".parse().unwrap() };
+        let split = Split::new(Timeline::new(&log, TiePolicy::File, 0), scheme).unwrap();
+        let partition = split.test().unwrap();
+        let model = RandomConfig { seed }.fit(&partition.train, &()).unwrap();
+        let options = EvaluateOptions { cutoffs: vec![3, 5], batch: None };
+        let evaluation =
+            evaluate(&*model, &partition.holdout, partition.train.num_items(), &options, &()).unwrap();
+        (partition, evaluation)
+    }
+
+    #[test]
+    fn results_survive_both_formats_and_pair_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let (partition, first) = run(1);
+        let (_, second) = run(2);
+        let (parquet, csv) = (folder.path().join("a.parquet"), folder.path().join("b.csv"));
+        write_per_event(&parquet, &partition, &first).unwrap();
+        write_per_event(&csv, &partition, &second).unwrap();
+        let (a, b) = (PerEvent::read(&parquet).unwrap(), PerEvent::read(&csv).unwrap());
+        let paired = a.pair(&b).unwrap();
+        assert_eq!((a.len(), paired.unpaired), (first.ranks.len(), 0));
+        assert_eq!(paired.metrics.len(), 6);
+        for (metric, ours, theirs) in &paired.metrics {
+            let expect = |run: &Evaluation| run.ranks.iter().map(|&rank| metric.value(rank)).collect::<Vec<_>>();
+            assert_eq!((ours, theirs), (&expect(&first), &expect(&second)), "{metric}");
+        }
+        assert_eq!(paired.users.iter().max(), Some(&6));
+    }
+
+    #[test]
+    fn other_files_are_refused_with_a_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.csv");
+        for (content, reason) in [
+            ("", "no column `user_id`"),
+            ("user_id,item_id\n1,2\n", "no column `timestamp`"),
+            ("user_id,item_id,timestamp,HR@10\n", "no row"),
+            ("user_id,item_id,timestamp,HR@10\n1,2,3,x\n", "HR@10"),
+            ("user_id,item_id,timestamp,HR@10\n1,2,noon,1\n", "noon"),
+            ("PAR1 but cut short", "arquet"),
+        ] {
+            std::fs::write(&path, content).unwrap();
+            let message = PerEvent::read(&path).unwrap_err().to_string();
+            assert!(message.contains(reason), "{content:?}: {message}");
+        }
+    }
+}
