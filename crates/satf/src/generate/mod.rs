@@ -1,0 +1,38 @@
+//! Made-up logs: a shop to show and try things on, and logs of any size to measure with.
+//!
+//! [`shop`] plays the customers of a shop whose products have names, so that recommendations can be read.
+//! [`like`] makes a log with as many users, items and rows as asked for. In both the order carries information:
+//! what somebody takes next follows, with gaps and noise, from what they took last.
+//!
+//! Every user draws from a random stream of its own, so a seed gives the same log on any number of threads.
+
+mod catalog;
+mod draw;
+mod shape;
+mod shop;
+
+pub use catalog::showcase;
+pub use shape::{ShapeOptions, like};
+pub use shop::{ShopOptions, shop};
+
+use crate::models::Fault;
+
+/// Why a log cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// Options with values outside their ranges: all of them.
+    #[error("the options of the generated log have {} fault(s):\n  {}", faults.len(),
+        faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n  "))]
+    Options {
+        /// Every fault.
+        faults: Vec<Fault>,
+    },
+}
+
+impl GenerateError {
+    /// `Ok` if there is no fault, else all of them in one error.
+    fn from_faults(faults: Vec<Fault>) -> Result<(), GenerateError> {
+        if faults.is_empty() { Ok(()) } else { Err(GenerateError::Options { faults }) }
+    }
+}
