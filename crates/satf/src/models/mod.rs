@@ -1,7 +1,19 @@
 //! Models: everything that turns histories into scores.
 
+mod batch;
+mod ease;
 mod error;
+mod incidence;
+mod popularity;
+mod random;
 mod recommender;
+mod transitions;
+mod vmis_knn;
 
+pub use ease::{Ease, EaseConfig};
 pub use error::{Fault, ModelError};
+pub use popularity::{Popularity, PopularityConfig};
+pub use random::{Random, RandomConfig};
 pub use recommender::{Iteration, Learner, Recommender, Snapshot};
+pub use transitions::{Transitions, TransitionsConfig};
+pub use vmis_knn::{PositionDecay, VmisKnn, VmisKnnConfig};

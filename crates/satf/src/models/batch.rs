@@ -1,0 +1,58 @@
+//! One score row a history, many histories at once: the part of [`Recommender::score_batch`] that is the same
+//! for every model that scores histories one by one.
+//!
+//! [`Recommender::score_batch`]: super::Recommender::score_batch
+
+use rayon::prelude::*;
+
+use crate::interactions::ItemIndex;
+
+/// Calls `score` once for every history with its row of `scores`, in parallel over histories.
+///
+/// `workspace` makes what `score` needs besides; one workspace serves many histories, so `score` leaves it as
+/// it found it.
+///
+/// # Panics
+/// If `scores` is not `histories.len() * num_items` long, or an item is outside the catalogue.
+pub(super) fn score_each<W>(
+    num_items: usize,
+    histories: &[&[ItemIndex]],
+    scores: &mut [f32],
+    workspace: impl Fn() -> W + Send + Sync,
+    score: impl Fn(&mut W, &[ItemIndex], &mut [f32]) + Send + Sync,
+) {
+    assert_eq!(
+        scores.len(),
+        histories.len() * num_items,
+        "one score for each of {} histories and {num_items} items",
+        histories.len()
+    );
+    if let Some(item) =
+        histories.iter().flat_map(|history| history.iter()).find(|item| item.get() >= num_items)
+    {
+        panic!("item {} is outside the catalogue of {num_items}", item.0);
+    }
+    if num_items == 0 {
+        return;
+    }
+    scores
+        .par_chunks_exact_mut(num_items)
+        .zip(histories.par_iter())
+        .for_each_init(workspace, |workspace, (row, history)| score(workspace, history, row));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_catalogue_has_no_scores() {
+        score_each(0, &[&[], &[]], &mut [], || (), |(), _, _| unreachable!());
+    }
+
+    #[test]
+    #[should_panic(expected = "item 3 is outside the catalogue of 3")]
+    fn an_unknown_item_is_refused() {
+        score_each(3, &[&[ItemIndex(3)]], &mut [0.0; 3], || (), |(), _, _| ());
+    }
+}

@@ -1,0 +1,87 @@
+//! Most popular: every history gets the same ranking, by how often items were taken.
+
+use serde::{Deserialize, Serialize};
+
+use super::batch::score_each;
+use super::{Learner, ModelError, Recommender};
+use crate::interactions::ItemIndex;
+use crate::monitor::Monitor;
+use crate::prepare::Histories;
+
+/// The popularity baseline `mp`. It has nothing to set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PopularityConfig {}
+
+impl PopularityConfig {
+    /// The model's name.
+    pub const NAME: &'static str = "mp";
+
+    /// Nothing can be wrong: there for uniformity with the other models.
+    pub fn check(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
+}
+
+impl Learner for PopularityConfig {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn fit(&self, histories: &Histories, _monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+        self.check()?;
+        Ok(Box::new(Popularity::fit(histories)))
+    }
+}
+
+/// The score of item `j` is `c_j`, its number of rows in the training log, whatever the history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Popularity {
+    counts: Vec<f32>,
+}
+
+impl Popularity {
+    /// Counts the rows of every item. Counts above 2^24 are rounded to single precision.
+    pub fn fit(histories: &Histories) -> Self {
+        Popularity { counts: histories.popularity().into_iter().map(|count| count as f32).collect() }
+    }
+}
+
+impl Recommender for Popularity {
+    fn num_items(&self) -> usize {
+        self.counts.len()
+    }
+
+    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+        score_each(
+            self.num_items(),
+            histories,
+            scores,
+            || (),
+            |(), _, row| row.copy_from_slice(&self.counts),
+        );
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of_val(self.counts.as_slice())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_are_row_counts() {
+        let model = Popularity::fit(&Histories::from_sequences(4, &[vec![1, 1, 0], vec![1, 3]]));
+        let mut scores = [f32::NAN; 8];
+        model.score_batch(&[&[], &[ItemIndex(1)]], &mut scores);
+        assert_eq!(scores, [1.0, 3.0, 0.0, 1.0, 1.0, 3.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn unknown_fields_are_refused() {
+        assert!(toml::from_str::<PopularityConfig>("").is_ok());
+        assert!(toml::from_str::<PopularityConfig>("power = 2").is_err());
+    }
+}

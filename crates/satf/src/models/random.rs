@@ -1,0 +1,136 @@
+//! Random scores: what a ranking is worth that knows nothing.
+
+use serde::{Deserialize, Serialize};
+
+use super::batch::score_each;
+use super::{Learner, ModelError, Recommender};
+use crate::interactions::ItemIndex;
+use crate::monitor::Monitor;
+use crate::prepare::Histories;
+
+/// The baseline `random`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RandomConfig {
+    /// Seed of the scores: any number (default 0).
+    pub seed: u64,
+}
+
+impl RandomConfig {
+    /// The model's name.
+    pub const NAME: &'static str = "random";
+
+    /// Nothing can be wrong: every seed is allowed.
+    pub fn check(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
+}
+
+impl Learner for RandomConfig {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn fit(&self, histories: &Histories, _monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+        self.check()?;
+        Ok(Box::new(Random::new(self.seed, histories.num_items())))
+    }
+}
+
+/// Scores uniform in `[0, 1)` that depend on the seed, the items of the history and the item scored, and on
+/// nothing else.
+///
+/// A stateful generator would make a score depend on what was scored before it. Here every score is a hash of
+/// its own inputs: `mix(key + (j + 1) * STEP)`, where `key` sums the hashes of the history's items. The sum
+/// makes the order of the history irrelevant, as for every model that does not learn from order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Random {
+    seed: u64,
+    num_items: usize,
+}
+
+/// The increment of the splitmix64 sequence: 2^64 divided by the golden ratio, made odd.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The finaliser of splitmix64: every input bit reaches every output bit.
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+impl Random {
+    /// Scores for a catalogue of `num_items`.
+    pub fn new(seed: u64, num_items: usize) -> Self {
+        Random { seed, num_items }
+    }
+
+    fn key(&self, history: &[ItemIndex]) -> u64 {
+        let seed = mix(self.seed.wrapping_add(STEP));
+        let items = history
+            .iter()
+            .map(|item| mix(seed ^ u64::from(item.0).wrapping_add(1).wrapping_mul(STEP)))
+            .fold(0, u64::wrapping_add);
+        mix(seed.wrapping_add(items))
+    }
+}
+
+impl Recommender for Random {
+    fn num_items(&self) -> usize {
+        self.num_items
+    }
+
+    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+        // The upper 24 bits: as many as a single-precision fraction holds without rounding up to 1.
+        const UNIT: f32 = 1.0 / (1 << 24) as f32;
+        score_each(
+            self.num_items,
+            histories,
+            scores,
+            || (),
+            |(), history, row| {
+                let mut state = self.key(history);
+                for score in row {
+                    state = state.wrapping_add(STEP);
+                    *score = (mix(state) >> 40) as f32 * UNIT;
+                }
+            },
+        );
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scores(seed: u64, history: &[u32], num_items: usize) -> Vec<f32> {
+        let history: Vec<ItemIndex> = history.iter().copied().map(ItemIndex).collect();
+        let mut scores = vec![f32::NAN; num_items];
+        Random::new(seed, num_items).score_batch(&[&history], &mut scores);
+        scores
+    }
+
+    #[test]
+    fn scores_are_uniform() {
+        let scores = scores(7, &[3, 1], 100_000);
+        assert!(scores.iter().all(|score| (0.0..1.0).contains(score)));
+        for tenth in 0..10 {
+            let (low, high) = (tenth as f32 / 10.0, (tenth + 1) as f32 / 10.0);
+            let share = scores.iter().filter(|&&score| score >= low && score < high).count() as f64 / 1e5;
+            assert!((share - 0.1).abs() < 0.005, "{share} of the scores lie in {low}..{high}");
+        }
+    }
+
+    #[test]
+    fn seed_and_history_change_every_ranking() {
+        let base = scores(1, &[2, 5], 50);
+        assert_ne!(base, scores(2, &[2, 5], 50));
+        assert_ne!(base, scores(1, &[2, 6], 50));
+        assert_ne!(base, scores(1, &[2, 5, 5], 50));
+        assert_eq!(base, scores(1, &[5, 2], 50));
+    }
+}

@@ -1,0 +1,434 @@
+//! Windowed directed transitions: which items follow which, how closely, and against whose popularity.
+//!
+//! A user's items stand at positions `0, 1, ...`, oldest first. Every ordered pair of positions at most `window`
+//! apart is a rule from the earlier item to the later one:
+//!
+//! ```text
+//! S[a,b] = sum over users, s < t <= s + window, x_s = a, x_t = b, a != b  of  (t - s)^-distance_decay
+//! T[a,b] = (S[a,b] + reverse * S[b,a]) * c_a^-source_power * c_b^-target_power
+//! score_b = sum over lags l = 0, 1, ...  of  (l + 1)^-recency_decay * T[x_l, b]
+//! ```
+//!
+//! where `c_j` is the number of rows of item `j` and `x_l` the item of the history at lag `l` (0 = newest).
+//!
+//! `T` is stored in compressed rows, single precision; every sum runs in double. It takes
+//! `O(rows * window)` time to build and 8 bytes a distinct pair to keep.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::batch::score_each;
+use super::{Fault, Learner, ModelError, Recommender};
+use crate::interactions::{ItemIndex, UserIndex};
+use crate::monitor::{Monitor, check_cancelled};
+use crate::prepare::Histories;
+
+/// The model `transitions`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TransitionsConfig {
+    /// How far apart two positions of one history may be: at least 1 (default 10).
+    pub window: usize,
+    /// Exponent of the fall of a pair's weight with its distance: 0 to 10 (default 1).
+    pub distance_decay: f64,
+    /// Weight of the opposite direction, later item to earlier one: 0 to 1 (default 0, none).
+    pub reverse: f64,
+    /// Exponent of the division by the popularity of the earlier item: 0 to 2 (default 0.5).
+    pub source_power: f64,
+    /// Exponent of the division by the popularity of the item scored: 0 to 2 (default 0.3).
+    pub target_power: f64,
+    /// Exponent of the fall of an item's weight with its lag in the history scored: 0 to 10 (default 1).
+    pub recency_decay: f64,
+    /// Newest items of a history that count when it is scored: at least 1 (default: all).
+    pub max_history: Option<usize>,
+}
+
+impl Default for TransitionsConfig {
+    fn default() -> Self {
+        TransitionsConfig {
+            window: 10,
+            distance_decay: 1.0,
+            reverse: 0.0,
+            source_power: 0.5,
+            target_power: 0.3,
+            recency_decay: 1.0,
+            max_history: None,
+        }
+    }
+}
+
+impl TransitionsConfig {
+    /// The model's name.
+    pub const NAME: &'static str = "transitions";
+
+    /// All faults of the configuration at once.
+    pub fn check(&self) -> Result<(), ModelError> {
+        let mut faults = Vec::new();
+        if self.window == 0 {
+            faults.push(Fault::new("window", self.window, "at least 1"));
+        }
+        // The bounds keep every score finite in single precision for any log of up to 2^32 rows.
+        let ranges = [
+            ("distance_decay", self.distance_decay, 0.0, 10.0),
+            ("reverse", self.reverse, 0.0, 1.0),
+            ("source_power", self.source_power, 0.0, 2.0),
+            ("target_power", self.target_power, 0.0, 2.0),
+            ("recency_decay", self.recency_decay, 0.0, 10.0),
+        ];
+        for (field, value, least, most) in ranges {
+            if !(least..=most).contains(&value) {
+                faults.push(Fault::new(field, value, format!("{least} to {most}")));
+            }
+        }
+        if self.max_history == Some(0) {
+            faults.push(Fault::new("max_history", 0, "at least 1, or nothing for the whole history"));
+        }
+        ModelError::from_faults(Self::NAME, faults)
+    }
+}
+
+impl Learner for TransitionsConfig {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+        Ok(Box::new(Transitions::fit(self, histories, monitor)?))
+    }
+}
+
+/// The fitted matrix `T` by rows, and how to weight the rows of a history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transitions {
+    offsets: Vec<usize>,
+    targets: Vec<ItemIndex>,
+    weights: Vec<f32>,
+    recency_decay: f64,
+    max_history: usize,
+}
+
+/// Sources whose rows are built as one piece of parallel work.
+const SOURCES_A_CHUNK: usize = 64;
+
+impl Transitions {
+    /// Counts the transitions of all histories.
+    ///
+    /// Row `a` of `T` is built from the positions where `a` stands, in the order of users and positions, so
+    /// its sums do not depend on the number of threads and nothing but distinct pairs is ever stored.
+    pub fn fit(
+        config: &TransitionsConfig,
+        histories: &Histories,
+        monitor: &dyn Monitor,
+    ) -> Result<Self, ModelError> {
+        config.check()?;
+        let num_items = histories.num_items();
+        let popularity = histories.popularity();
+        let sources = Positions::of(histories, &popularity);
+        let longest = histories.iter().map(<[ItemIndex]>::len).max().unwrap_or(0);
+        let distance_weights: Vec<f64> = (1..=config.window.min(longest))
+            .map(|distance| (distance as f64).powf(-config.distance_decay))
+            .collect();
+        let target_scale: Vec<f64> =
+            popularity.iter().map(|&count| f64::from(count).powf(-config.target_power)).collect();
+
+        monitor.begin("counting transitions", num_items as u64);
+        let starts: Vec<usize> = (0..num_items).step_by(SOURCES_A_CHUNK).collect();
+        let chunks: Vec<Chunk> = starts
+            .into_par_iter()
+            .map_init(
+                || Row::new(num_items),
+                |row, start| {
+                    check_cancelled(monitor)?;
+                    let end = num_items.min(start + SOURCES_A_CHUNK);
+                    let mut chunk = Chunk::default();
+                    for source in start..end {
+                        for &(user, at) in sources.of_item(source) {
+                            let history = histories.items_of(user);
+                            row.add_neighbours(history, at as usize, &distance_weights, config.reverse);
+                        }
+                        let scale = f64::from(popularity[source]).powf(-config.source_power);
+                        row.drain_into(&mut chunk, |target| scale * target_scale[target]);
+                    }
+                    monitor.advance((end - start) as u64);
+                    Ok(chunk)
+                },
+            )
+            .collect::<Result<_, ModelError>>()?;
+
+        let num_pairs = chunks.iter().map(|chunk| chunk.targets.len()).sum();
+        let mut offsets = Vec::with_capacity(num_items + 1);
+        offsets.push(0);
+        let mut targets = Vec::with_capacity(num_pairs);
+        let mut weights = Vec::with_capacity(num_pairs);
+        for chunk in chunks {
+            offsets.extend(chunk.ends.iter().map(|end| targets.len() + end));
+            targets.extend_from_slice(&chunk.targets);
+            weights.extend_from_slice(&chunk.weights);
+        }
+        Ok(Transitions {
+            offsets,
+            targets,
+            weights,
+            recency_decay: config.recency_decay,
+            max_history: config.max_history.unwrap_or(usize::MAX),
+        })
+    }
+
+    /// Row `T[source, ..]`: the items with a weight, ascending, and their weights.
+    ///
+    /// # Panics
+    /// If the item is outside the catalogue.
+    pub fn from_item(&self, source: ItemIndex) -> (&[ItemIndex], &[f32]) {
+        let range = self.offsets[source.get()]..self.offsets[source.get() + 1];
+        (&self.targets[range.clone()], &self.weights[range])
+    }
+}
+
+impl Recommender for Transitions {
+    fn num_items(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+        let num_items = self.num_items();
+        score_each(
+            num_items,
+            histories,
+            scores,
+            || vec![0f64; num_items],
+            |sums, history, row| {
+                sums.fill(0.0);
+                for (lag, &item) in history.iter().rev().take(self.max_history).enumerate() {
+                    let recency = (lag as f64 + 1.0).powf(-self.recency_decay);
+                    let (targets, weights) = self.from_item(item);
+                    for (target, &weight) in targets.iter().zip(weights) {
+                        sums[target.get()] += recency * f64::from(weight);
+                    }
+                }
+                for (score, &sum) in row.iter_mut().zip(sums.iter()) {
+                    *score = sum as f32;
+                }
+            },
+        );
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of_val(self.offsets.as_slice())
+            + size_of_val(self.targets.as_slice())
+            + size_of_val(self.weights.as_slice())
+    }
+}
+
+/// Where every item stands: users and positions in their histories, in this order.
+struct Positions {
+    offsets: Vec<usize>,
+    places: Vec<(UserIndex, u32)>,
+}
+
+impl Positions {
+    fn of(histories: &Histories, popularity: &[u32]) -> Self {
+        let mut offsets = vec![0usize; popularity.len() + 1];
+        for (item, &count) in popularity.iter().enumerate() {
+            offsets[item + 1] = offsets[item] + count as usize;
+        }
+        let mut next = offsets.clone();
+        let mut places = vec![(UserIndex(0), 0); histories.num_rows()];
+        for (user, history) in histories.iter().enumerate() {
+            for (at, item) in history.iter().enumerate() {
+                places[next[item.get()]] = (UserIndex(user as u32), at as u32);
+                next[item.get()] += 1;
+            }
+        }
+        Positions { offsets, places }
+    }
+
+    fn of_item(&self, item: usize) -> &[(UserIndex, u32)] {
+        &self.places[self.offsets[item]..self.offsets[item + 1]]
+    }
+}
+
+/// Finished rows of consecutive sources.
+#[derive(Default)]
+struct Chunk {
+    ends: Vec<usize>,
+    targets: Vec<ItemIndex>,
+    weights: Vec<f32>,
+}
+
+/// One row under construction: dense sums, and which of them are in use.
+struct Row {
+    sums: Vec<f64>,
+    used: Vec<u32>,
+}
+
+impl Row {
+    fn new(num_items: usize) -> Self {
+        Row { sums: vec![0.0; num_items], used: Vec::new() }
+    }
+
+    /// Adds what stands near position `at`: later items by the weight of their distance, earlier ones by
+    /// `reverse` times it.
+    fn add_neighbours(&mut self, history: &[ItemIndex], at: usize, distance_weights: &[f64], reverse: f64) {
+        let source = history[at];
+        for (&target, &weight) in history[at + 1..].iter().zip(distance_weights) {
+            self.add(source, target, weight);
+        }
+        if reverse > 0.0 {
+            for (&target, &weight) in history[..at].iter().rev().zip(distance_weights) {
+                self.add(source, target, reverse * weight);
+            }
+        }
+    }
+
+    fn add(&mut self, source: ItemIndex, target: ItemIndex, weight: f64) {
+        // A weight that underflowed would be taken for an unused sum.
+        if source == target || weight == 0.0 {
+            return;
+        }
+        let sum = &mut self.sums[target.get()];
+        if *sum == 0.0 {
+            self.used.push(target.0);
+        }
+        *sum += weight;
+    }
+
+    /// Appends the row, scaled, and leaves it empty.
+    fn drain_into(&mut self, chunk: &mut Chunk, scale: impl Fn(usize) -> f64) {
+        self.used.sort_unstable();
+        for &target in &self.used {
+            let sum = std::mem::take(&mut self.sums[target as usize]);
+            chunk.targets.push(ItemIndex(target));
+            chunk.weights.push((sum * scale(target as usize)) as f32);
+        }
+        self.used.clear();
+        chunk.ends.push(chunk.targets.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// `T` by three loops: users, earlier positions, later positions.
+    fn transitions_by_definition(
+        config: &TransitionsConfig,
+        num_items: usize,
+        sequences: &[Vec<u32>],
+    ) -> Vec<Vec<f64>> {
+        let mut sums = vec![vec![0.0; num_items]; num_items];
+        let mut popularity = vec![0.0f64; num_items];
+        for items in sequences {
+            for s in 0..items.len() {
+                popularity[items[s] as usize] += 1.0;
+                for t in s + 1..items.len() {
+                    let (a, b) = (items[s] as usize, items[t] as usize);
+                    if a != b && t - s <= config.window {
+                        let weight = ((t - s) as f64).powf(-config.distance_decay);
+                        sums[a][b] += weight;
+                        sums[b][a] += config.reverse * weight;
+                    }
+                }
+            }
+        }
+        for (a, row) in sums.iter_mut().enumerate() {
+            for (b, sum) in row.iter_mut().enumerate() {
+                if *sum > 0.0 {
+                    *sum *=
+                        popularity[a].powf(-config.source_power) * popularity[b].powf(-config.target_power);
+                }
+            }
+        }
+        sums
+    }
+
+    fn is_close(value: f32, expected: f64) -> bool {
+        (f64::from(value) - expected).abs() <= 1e-6 * expected
+    }
+
+    proptest! {
+        #[test]
+        fn transitions_and_scores_equal_the_definition(
+            sequences in prop::collection::vec(prop::collection::vec(0u32..9, 0..12), 1..12),
+            history in prop::collection::vec(0u32..9, 0..12),
+            window in 1usize..6,
+            distance_decay in 0.0..2.0,
+            reverse in prop::sample::select(vec![0.0, 0.4, 1.0]),
+            powers in (0.0..1.0, 0.0..1.0),
+            recency_decay in 0.0..2.0,
+            max_history in prop::option::of(1usize..6),
+        ) {
+            let config = TransitionsConfig {
+                window,
+                distance_decay,
+                reverse,
+                source_power: powers.0,
+                target_power: powers.1,
+                recency_decay,
+                max_history,
+            };
+            let model = Transitions::fit(&config, &Histories::from_sequences(9, &sequences), &()).unwrap();
+            let expected = transitions_by_definition(&config, 9, &sequences);
+            for source in 0..9u32 {
+                let mut row = [0f32; 9];
+                let (targets, weights) = model.from_item(ItemIndex(source));
+                prop_assert!(targets.is_sorted_by(|a, b| a < b));
+                for (target, &weight) in targets.iter().zip(weights) {
+                    row[target.get()] = weight;
+                }
+                for (&weight, &expected) in row.iter().zip(&expected[source as usize]) {
+                    prop_assert!(is_close(weight, expected), "{weight} is not {expected}");
+                }
+            }
+
+            let items: Vec<ItemIndex> = history.iter().copied().map(ItemIndex).collect();
+            let mut scores = [f32::NAN; 9];
+            model.score_batch(&[&items], &mut scores);
+            for (item, &score) in scores.iter().enumerate() {
+                let expected: f64 = history
+                    .iter()
+                    .rev()
+                    .take(max_history.unwrap_or(usize::MAX))
+                    .enumerate()
+                    .map(|(lag, &past)| ((lag + 1) as f64).powf(-recency_decay) * expected[past as usize][item])
+                    .sum();
+                prop_assert!(is_close(score, expected), "{score} is not {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_vanishing_weight_makes_no_pair() {
+        let config = TransitionsConfig { reverse: f64::MIN_POSITIVE * f64::EPSILON, ..Default::default() };
+        let sequences = [vec![0, 2, 3, 1], vec![0, 2, 1]];
+        let model = Transitions::fit(&config, &Histories::from_sequences(4, &sequences), &()).unwrap();
+        for source in 0..4 {
+            assert!(model.from_item(ItemIndex(source)).0.is_sorted_by(|a, b| a < b));
+        }
+    }
+
+    #[test]
+    fn all_faults_are_named_at_once() {
+        let config = TransitionsConfig {
+            window: 0,
+            distance_decay: f64::NAN,
+            reverse: -0.1,
+            source_power: f64::INFINITY,
+            target_power: 3.0,
+            recency_decay: -1.0,
+            max_history: Some(0),
+        };
+        let Err(ModelError::Configuration { faults, .. }) = config.check() else { panic!("no fault found") };
+        assert_eq!(faults.len(), 7);
+        assert_eq!(faults[4].to_string(), "target_power = 3: expected 0 to 2");
+    }
+
+    #[test]
+    fn a_configuration_reads_as_it_is_written() {
+        let config = TransitionsConfig { window: 3, max_history: Some(7), ..TransitionsConfig::default() };
+        assert_eq!(toml::from_str::<TransitionsConfig>(&toml::to_string(&config).unwrap()).unwrap(), config);
+        assert_eq!(toml::from_str::<TransitionsConfig>("").unwrap(), TransitionsConfig::default());
+        assert!(toml::from_str::<TransitionsConfig>("windows = 3").is_err());
+    }
+}
