@@ -120,7 +120,7 @@ pub fn showcase() -> Vec<Vec<&'static str>> {
         vec!["laptop", "laptop sleeve"],
         vec!["tent", "sleeping bag"],
         vec!["bread flour", "sourdough starter", "banneton"],
-        vec!["electric guitar", "guitar amplifier"],
+        vec!["puppy food", "collar"],
     ]
 }
 

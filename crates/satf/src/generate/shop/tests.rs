@@ -153,9 +153,10 @@ fn the_last_product_tells_more_than_popularity_or_company() {
             let rows = [&popularity[..], &after[last..last + items], &beside[last..last + items]];
             events += 1.0;
             for (hits, scores) in hits.iter_mut().zip(rows) {
-                let target = scores[items_of[at] as usize];
+                let target = items_of[at] as usize;
+                let before = |item: usize| (scores[item], target) > (scores[target], item);
                 let better = (0..items)
-                    .filter(|&item| scores[item] > target && !items_of[..at].contains(&(item as u32)))
+                    .filter(|&item| before(item) && !items_of[..at].contains(&(item as u32)))
                     .count();
                 *hits += if better < 10 { 1.0 } else { 0.0 };
             }
@@ -164,7 +165,7 @@ fn the_last_product_tells_more_than_popularity_or_company() {
     let [popular, directed, company] = hits.map(|hits| hits / events);
     let seen = format!("HR@10: popularity {popular:.3}, directed {directed:.3}, company {company:.3}");
     assert!((0.35..0.65).contains(&directed), "{seen}");
-    assert!(popular < 0.15 && directed > company + 0.1, "{seen}");
+    assert!(popular < 0.15 && directed > company + 0.08, "{seen}");
 }
 
 #[test]
