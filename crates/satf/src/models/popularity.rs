@@ -76,7 +76,7 @@ mod tests {
         let model = Popularity::fit(&Histories::from_sequences(4, &[vec![1, 1, 0], vec![1, 3]]));
         let mut scores = [f32::NAN; 8];
         model.score_batch(&[&[], &[ItemIndex(1)]], &mut scores);
-        assert_eq!(scores, [1.0, 3.0, 0.0, 1.0, 1.0, 3.0, 0.0, 1.0]);
+        assert_eq!(scores.map(|score| score as u32), [1, 3, 0, 1, 1, 3, 0, 1]);
     }
 
     #[test]

@@ -132,24 +132,23 @@ impl Transitions {
             popularity.iter().map(|&count| f64::from(count).powf(-config.target_power)).collect();
 
         monitor.begin("counting transitions", num_items as u64);
-        let starts: Vec<usize> = (0..num_items).step_by(SOURCES_A_CHUNK).collect();
-        let chunks: Vec<Chunk> = starts
-            .into_par_iter()
+        let chunks: Vec<Chunk> = popularity
+            .par_chunks(SOURCES_A_CHUNK)
+            .enumerate()
             .map_init(
                 || Row::new(num_items),
-                |row, start| {
+                |row, (at, counts)| {
                     check_cancelled(monitor)?;
-                    let end = num_items.min(start + SOURCES_A_CHUNK);
                     let mut chunk = Chunk::default();
-                    for source in start..end {
-                        for &(user, at) in sources.of_item(source) {
+                    for (source, &count) in (at * SOURCES_A_CHUNK..).zip(counts) {
+                        for &(user, position) in sources.of_item(source) {
                             let history = histories.items_of(user);
-                            row.add_neighbours(history, at as usize, &distance_weights, config.reverse);
+                            row.add_neighbours(history, position as usize, &distance_weights, config.reverse);
                         }
-                        let scale = f64::from(popularity[source]).powf(-config.source_power);
+                        let scale = f64::from(count).powf(-config.source_power);
                         row.drain_into(&mut chunk, |target| scale * target_scale[target]);
                     }
-                    monitor.advance((end - start) as u64);
+                    monitor.advance(counts.len() as u64);
                     Ok(chunk)
                 },
             )

@@ -317,9 +317,10 @@ mod tests {
             }
             // Where a minimum is, the gradient vanishes: (X^T X + lambda I) B - X^T X off the diagonal.
             let gram = regularized_gram_of(&x, 8, lambda);
-            for i in 0..8 {
+            for (i, gram_row) in gram.iter().enumerate() {
                 for j in (0..8).filter(|&j| j != i) {
-                    let gradient = (0..8).map(|k| gram[i][k] * b[k][j]).sum::<f64>() - gram[i][j];
+                    let product: f64 = gram_row.iter().zip(&b).map(|(value, weights)| value * weights[j]).sum();
+                    let gradient = product - gram_row[j];
                     prop_assert!(gradient.abs() < 1e-5, "gradient {gradient} at ({i}, {j})");
                 }
             }

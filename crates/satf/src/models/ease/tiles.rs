@@ -15,8 +15,9 @@
 
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::cholesky::llt;
+use faer::linalg::cholesky::llt::factor::LltRegularization;
 use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef, Par};
+use faer::{Accum, Mat, MatRef, Par, Spec};
 use rayon::prelude::*;
 
 /// Order of a tile.
@@ -140,13 +141,19 @@ fn block_len(order: usize, block: usize) -> usize {
 fn inverse_of_lower(block: MatRef<'_, f64>) -> Result<Mat<f64>, NotPositiveDefinite> {
     let order = block.nrows();
     let mut memory = MemBuffer::new(StackReq::any_of(&[
-        llt::factor::cholesky_in_place_scratch::<f64>(order, Par::Seq, Default::default()),
+        llt::factor::cholesky_in_place_scratch::<f64>(order, Par::Seq, Spec::default()),
         llt::inverse::inverse_scratch::<f64>(order, Par::Seq),
     ]));
     let stack = MemStack::new(&mut memory);
     let mut factor = block.to_owned();
-    llt::factor::cholesky_in_place(factor.as_mut(), Default::default(), Par::Seq, stack, Default::default())
-        .map_err(|_| NotPositiveDefinite)?;
+    llt::factor::cholesky_in_place(
+        factor.as_mut(),
+        LltRegularization::default(),
+        Par::Seq,
+        stack,
+        Spec::default(),
+    )
+    .map_err(|_| NotPositiveDefinite)?;
     let mut inverse = Mat::zeros(order, order);
     llt::inverse::inverse(inverse.as_mut(), factor.as_ref(), Par::Seq, stack);
     for c in 1..order {
