@@ -1,1 +1,85 @@
-//! .
+//! Raw logs in, prepared logs out.
+//!
+//! [`read_log`] turns one or several files, each plain, gzip or zstd, in any [`Format`], into
+//! [`Interactions`]. Text is streamed through a bounded buffer; memory is that of the log itself: the rows and
+//! one copy of every distinct id. [`write_log`] writes the compact prepared log, [`write_atomically`] is how every
+//! file of this crate is written.
+//!
+//! Ids are kept as given. In text formats, where nothing tells a number from a string, a column holds integers if
+//! the id in its first row is one in its shortest spelling (`7`, not `007`); JSON, Python and Parquet say it
+//! themselves. Times become microseconds since 1970 in UTC; a time without a zone is taken as UTC.
+
+mod columns;
+mod delimited;
+mod error;
+mod format;
+mod intake;
+mod json;
+mod log_builder;
+mod options;
+mod parquet;
+mod python_literal;
+mod records;
+mod source;
+mod steam;
+mod time;
+mod write;
+
+use std::fs;
+use std::path::PathBuf;
+
+pub use error::{DataError, Place};
+pub use format::Format;
+pub use options::{FileReport, IdType, ReadOptions, ReadReport, TimeUnit};
+pub use write::{LogFormat, write_atomically, write_log};
+
+use crate::interactions::Interactions;
+use crate::monitor::Monitor;
+use intake::Intake;
+use source::Source;
+
+/// Reads `paths`, in this order, as one log.
+///
+/// Formats may differ from file to file; the types of the ids must not. The monitor sees the bytes of the files as
+/// they lie on disk and may stop the reading.
+pub fn read_log(
+    paths: &[PathBuf],
+    options: &ReadOptions,
+    monitor: &dyn Monitor,
+) -> Result<(Interactions, ReadReport), DataError> {
+    let mut total = 0u64;
+    for path in paths {
+        let metadata = fs::metadata(path).map_err(|source| DataError::open(path, source))?;
+        if metadata.is_dir() {
+            return Err(DataError::Directory { path: path.clone() });
+        }
+        total = total.saturating_add(metadata.len());
+    }
+    monitor.begin("reading", total);
+    let mut intake = Intake::new(options, monitor);
+    for path in paths {
+        let mut source = Source::open(path, monitor)?;
+        let format = match options.format {
+            Some(format) => format,
+            None => format::detect(&mut source, options.delimiter.is_some())?,
+        };
+        intake.begin_file(path);
+        let text_bytes = match format {
+            Format::MovieLens | Format::Csv | Format::Tsv | Format::RecBole | Format::SasRec => {
+                delimited::read(&mut source, format, &mut intake)?;
+                source.text_bytes()
+            }
+            Format::Amazon | Format::JsonLines => {
+                json::read(&mut source, format, &mut intake)?;
+                source.text_bytes()
+            }
+            Format::Steam => {
+                steam::read(&mut source, &mut intake)?;
+                source.text_bytes()
+            }
+            Format::Parquet => parquet::read(source, &mut intake)?,
+        };
+        intake.end_file(format, text_bytes)?;
+    }
+    intake.finish()
+}

@@ -1,0 +1,312 @@
+//! What can be wrong with a file, said so that it can be put right.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::monitor::Cancelled;
+
+/// Why a log cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// The file cannot be opened or read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A folder stands where a file was expected.
+    #[error("{}: is a folder, expected a file", path.display())]
+    Directory {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Nothing is in the file.
+    #[error("{}: the file is empty", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file, or the log, holds no row (a header alone, blank lines, no file at all).
+    #[error("{}no rows", path.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default())]
+    NoRows {
+        /// The file, or none if no file was given.
+        path: Option<PathBuf>,
+    },
+    /// The content fits no format that can be told by content.
+    #[error("{}: cannot tell the format: {found}\nhint: say it with --format (one of {})",
+        path.display(), super::Format::names())]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+        /// What the file begins with.
+        found: Box<str>,
+    },
+    /// A column that is needed is not there.
+    #[error("{}", describe_unknown_column(path, role, wanted.as_deref(), columns, nearest.as_deref()))]
+    UnknownColumn {
+        /// The file.
+        path: PathBuf,
+        /// What the column is for: `user`, `item` or `time`.
+        role: &'static str,
+        /// The column asked for; none if no common name was found.
+        wanted: Option<Box<str>>,
+        /// The columns there are.
+        columns: Vec<String>,
+        /// The one whose name is nearest to the one asked for.
+        nearest: Option<Box<str>>,
+    },
+    /// A Parquet column has a type that cannot be an id or a time.
+    #[error("{}: column `{column}` is of type {found}, expected {expected}", path.display())]
+    ColumnType {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// Its type.
+        found: Box<str>,
+        /// The types allowed.
+        expected: &'static str,
+    },
+    /// A row that cannot be used.
+    #[error("{}, line {line}{}: expected {expected}, found {found}{}", path.display(),
+        column.as_ref().map(|column| format!(", column {column}")).unwrap_or_default(),
+        hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default())]
+    BadRow {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1; the row for Parquet.
+        line: u64,
+        /// The column (name or number), if it is one column that is wrong.
+        column: Option<Box<str>>,
+        /// What stands there, shortened, control characters escaped.
+        found: Box<str>,
+        /// What should stand there.
+        expected: Box<str>,
+        /// What may help.
+        hint: Option<Box<str>>,
+    },
+    /// More rows are bad than may be.
+    #[error("more than {allowed} bad rows, which is all that may be skipped; the last one: {last}")]
+    TooManyBadRows {
+        /// How many were allowed.
+        allowed: u64,
+        /// The one that was too much.
+        last: Box<DataError>,
+    },
+    /// A compressed file ends too early.
+    #[error("{}: the {compression} file is truncated: it ends after line {line}", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// `gzip` or `zstd`.
+        compression: &'static str,
+        /// The last whole line that came out.
+        line: u64,
+    },
+    /// A compressed file cannot be unpacked.
+    #[error("{}: the {compression} file is corrupt after line {line}: {reason}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// `gzip` or `zstd`.
+        compression: &'static str,
+        /// The last whole line that came out.
+        line: u64,
+        /// What the decoder says.
+        reason: Box<str>,
+    },
+    /// A line (or a quoted record) is longer than any row can be.
+    #[error("{}, line {line}: longer than {limit} bytes; is this the right format, or a quote left open?",
+        path.display())]
+    LineTooLong {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// The most a line may have.
+        limit: usize,
+    },
+    /// Numbers that cannot all be times in one unit.
+    #[error("times in different units: {first} looks like {}, {second} like {}\n\
+        hint: say the unit with --time-unit seconds, milliseconds, microseconds or nanoseconds",
+        first.looks_like, second.looks_like)]
+    MixedTimeUnits {
+        /// The first time of the log that is not zero.
+        first: Box<Place>,
+        /// The one that does not go with it.
+        second: Box<Place>,
+    },
+    /// Some files have times and some have not.
+    #[error("{}: {}, unlike the files before it; one log needs one clock\n\
+        hint: --order-is-time reads every file without its times", path.display(),
+        if *has_times { "has times" } else { "has no times" })]
+    MixedClocks {
+        /// The file that differs.
+        path: PathBuf,
+        /// Whether it has times.
+        has_times: bool,
+    },
+    /// More of something than an index can count.
+    #[error("more than {limit} {what}")]
+    TooMany {
+        /// `users`, `items` or `rows`.
+        what: &'static str,
+        /// The most there can be.
+        limit: u64,
+    },
+    /// A Parquet file that cannot be decoded.
+    #[error("{}: not a whole, valid Parquet file: {reason}", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What the decoder says.
+        reason: Box<str>,
+    },
+    /// A prepared log of a later version of this crate.
+    #[error("{}: a prepared log of version {version:?}, this program reads version 1", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version it claims.
+        version: Box<str>,
+    },
+    /// The file cannot be written; the old one, if any, is untouched.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The caller asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+impl DataError {
+    pub(super) fn open(path: &Path, source: io::Error) -> Self {
+        DataError::Io { path: path.to_owned(), source }
+    }
+}
+
+/// Where a time stands, and what unit it seems to be in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub path: PathBuf,
+    /// The line, from 1; the row for Parquet.
+    pub line: u64,
+    /// The time as it stands there.
+    pub value: String,
+    /// The unit that its magnitude suggests.
+    pub looks_like: &'static str,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, line {})", self.value, self.path.display(), self.line)
+    }
+}
+
+fn describe_unknown_column(
+    path: &Path,
+    role: &str,
+    wanted: Option<&str>,
+    columns: &[String],
+    nearest: Option<&str>,
+) -> String {
+    const SHOWN: usize = 40;
+    let mut there =
+        columns.iter().take(SHOWN).map(|name| shown(name.as_bytes())).collect::<Vec<_>>().join(", ");
+    if columns.len() > SHOWN {
+        there.push_str(", ...");
+    }
+    let file = path.display();
+    let what = match wanted {
+        Some(wanted) => format!("{file}: no {role} column named {}", shown(wanted.as_bytes())),
+        None => format!("{file}: cannot tell which column is the {role}"),
+    };
+    let nearest =
+        nearest.map(|name| format!("; did you mean {}?", shown(name.as_bytes()))).unwrap_or_default();
+    let order =
+        if role == "time" { ", or use --order-is-time if the order of the rows is the time" } else { "" };
+    format!(
+        "{what}; the columns are {there}{nearest}\nhint: name it with --{role}-column \
+         (a name, or a number from 1){order}"
+    )
+}
+
+/// What is wrong with a row, before anybody asks where it stands.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) column: Option<Box<str>>,
+    pub(super) found: Box<str>,
+    pub(super) expected: Box<str>,
+    pub(super) hint: Option<Box<str>>,
+}
+
+impl Fault {
+    pub(super) fn of_line(found: impl Into<Box<str>>, expected: impl Into<Box<str>>) -> Box<Self> {
+        Box::new(Fault { column: None, found: found.into(), expected: expected.into(), hint: None })
+    }
+
+    pub(super) fn at(self, path: &Path, line: u64) -> DataError {
+        DataError::BadRow {
+            path: path.to_owned(),
+            line,
+            column: self.column,
+            found: self.found,
+            expected: self.expected,
+            hint: self.hint,
+        }
+    }
+}
+
+/// A value of a file fit for a message: quoted, control characters and invalid bytes escaped, shortened.
+pub(super) fn shown(bytes: &[u8]) -> String {
+    const LONGEST: usize = 60;
+    let mut text = String::from("\"");
+    let mut left = LONGEST;
+    for chunk in bytes[..bytes.len().min(4 * LONGEST)].utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+            if character == '\'' {
+                text.push(character);
+            } else {
+                text.extend(character.escape_debug());
+            }
+        }
+        for byte in chunk.invalid() {
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text.push('"');
+    if left == 0 {
+        text.push_str(&format!("... ({} bytes)", bytes.len()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_short_and_without_control_bytes() {
+        assert_eq!(shown("né 'x'".as_bytes()), "\"né 'x'\"");
+        assert_eq!(shown(b"a\x00\"\n\xff"), r#""a\0\"\n\xff""#);
+        let long = shown(&[b'x'; 100_000]);
+        assert!(long.len() < 100 && long.ends_with("... (100000 bytes)"), "{long}");
+    }
+}

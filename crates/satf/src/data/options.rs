@@ -1,0 +1,155 @@
+//! How a log is to be read, and what reading it came to.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::Format;
+
+/// How to read a log. The default finds everything out by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The format of every file; by content if none.
+    pub format: Option<Format>,
+    /// The user's column or key: a name, or a number from 1 for columns of text.
+    pub user_column: Option<String>,
+    /// The item's column or key.
+    pub item_column: Option<String>,
+    /// The time's column or key.
+    pub time_column: Option<String>,
+    /// Whether the first line of CSV or TSV names the columns; guessed if none.
+    pub header: Option<bool>,
+    /// What separates the columns of CSV; guessed among `,`, `;`, `|` and tab if none.
+    pub delimiter: Option<u8>,
+    /// The unit of times that are numbers.
+    pub time_unit: TimeUnit,
+    /// The order of the rows is the time: no time column is looked for.
+    pub order_is_time: bool,
+    /// The type of the users' ids.
+    pub user_type: IdType,
+    /// The type of the items' ids.
+    pub item_type: IdType,
+    /// How many bad rows may be left out; one more is an error.
+    pub skip_bad_rows: u64,
+}
+
+/// The unit of times that are numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// By magnitude: below 1e11 seconds, below 1e14 milliseconds, below 1e17 microseconds, else nanoseconds.
+    /// All times of a log must agree.
+    #[default]
+    Auto,
+    /// Seconds since 1970.
+    Seconds,
+    /// Milliseconds since 1970.
+    Milliseconds,
+    /// Microseconds since 1970.
+    Microseconds,
+    /// Nanoseconds since 1970.
+    Nanoseconds,
+}
+
+impl TimeUnit {
+    /// Every unit.
+    pub const ALL: [TimeUnit; 5] = [
+        TimeUnit::Auto,
+        TimeUnit::Seconds,
+        TimeUnit::Milliseconds,
+        TimeUnit::Microseconds,
+        TimeUnit::Nanoseconds,
+    ];
+
+    /// The unit's name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeUnit::Auto => "auto",
+            TimeUnit::Seconds => "seconds",
+            TimeUnit::Milliseconds => "milliseconds",
+            TimeUnit::Microseconds => "microseconds",
+            TimeUnit::Nanoseconds => "nanoseconds",
+        }
+    }
+}
+
+/// The type of the ids of a column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IdType {
+    /// As the first row has it.
+    #[default]
+    Auto,
+    /// Integers only.
+    Integer,
+    /// Every id is text, numbers too.
+    String,
+}
+
+impl IdType {
+    /// Every type.
+    pub const ALL: [IdType; 3] = [IdType::Auto, IdType::Integer, IdType::String];
+
+    /// The type's name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            IdType::Auto => "auto",
+            IdType::Integer => "integer",
+            IdType::String => "string",
+        }
+    }
+}
+
+impl fmt::Display for TimeUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for IdType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for TimeUnit {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        TimeUnit::ALL.into_iter().find(|unit| unit.name() == name).ok_or_else(|| {
+            format!("{name:?} is no time unit; use {}", TimeUnit::ALL.map(TimeUnit::name).join(", "))
+        })
+    }
+}
+
+impl FromStr for IdType {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        IdType::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            format!("{name:?} is no id type; use {}", IdType::ALL.map(IdType::name).join(", "))
+        })
+    }
+}
+
+/// What reading a log came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadReport {
+    /// Every file, in the order read.
+    pub files: Vec<FileReport>,
+    /// Bytes of text in all files, unpacked (the size of the file for Parquet).
+    pub text_bytes: u64,
+    /// How many bad rows were left out.
+    pub skipped_rows: u64,
+    /// What was wrong with the first few of them.
+    pub skipped_messages: Vec<String>,
+}
+
+/// What reading one file came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileReport {
+    /// The file.
+    pub path: PathBuf,
+    /// Its format, told or found out.
+    pub format: Format,
+    /// Rows taken from it.
+    pub rows: u64,
+}

@@ -1,0 +1,287 @@
+//! A file as a stream of lines: opened, unpacked, counted, never held whole.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use memchr::memchr;
+
+use super::DataError;
+use crate::monitor::Monitor;
+
+/// The most bytes a line, or a quoted record of several lines, may have.
+pub(super) const LONGEST_LINE: usize = 16 << 20;
+
+/// How much is read at once: small enough for the cache, large enough to make system calls rare.
+const CHUNK: usize = 256 << 10;
+
+/// Where the line read last lies in the buffer: see [`Source::text`].
+#[derive(Clone, Copy)]
+pub(super) struct Line {
+    /// The number of the line, from 1.
+    pub(super) number: u64,
+    start: usize,
+    text_end: usize,
+    end: usize,
+}
+
+/// A log file being read.
+pub(super) struct Source<'a> {
+    path: PathBuf,
+    compression: Option<&'static str>,
+    is_parquet: bool,
+    reader: Box<dyn Read + 'a>,
+    /// Bytes `start..end` are read and not yet handed out.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    at_end: bool,
+    line: u64,
+    text_bytes: u64,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn open(path: &Path, monitor: &'a dyn Monitor) -> Result<Self, DataError> {
+        let mut file = File::open(path).map_err(|source| DataError::open(path, source))?;
+        let mut magic = Vec::with_capacity(4);
+        file.by_ref().take(4).read_to_end(&mut magic).map_err(|source| DataError::open(path, source))?;
+        if magic.is_empty() {
+            return Err(DataError::Empty { path: path.to_owned() });
+        }
+        monitor.advance(magic.len() as u64);
+        let is_gzip = magic.starts_with(&[0x1F, 0x8B]);
+        let is_zstd = magic == [0x28, 0xB5, 0x2F, 0xFD];
+        let is_parquet = magic == *b"PAR1";
+        let file = BufReader::with_capacity(CHUNK, Watched { file, monitor });
+        let file = io::Cursor::new(magic).chain(file);
+        let (reader, compression): (Box<dyn Read + 'a>, _) = if is_gzip {
+            (Box::new(flate2::bufread::MultiGzDecoder::new(file)), Some("gzip"))
+        } else if is_zstd {
+            let decoder = zstd::stream::read::Decoder::with_buffer(file);
+            (Box::new(decoder.map_err(|source| DataError::open(path, source))?), Some("zstd"))
+        } else {
+            (Box::new(file), None)
+        };
+        let mut source = Source {
+            path: path.to_owned(),
+            compression,
+            is_parquet,
+            reader,
+            buffer: vec![0; CHUNK],
+            start: 0,
+            end: 0,
+            at_end: false,
+            line: 0,
+            text_bytes: 0,
+        };
+        while source.end < 3 && !source.at_end {
+            source.fill()?;
+        }
+        if source.end == 0 {
+            return Err(DataError::Empty { path: path.to_owned() });
+        }
+        if source.buffer[..source.end].starts_with(b"\xEF\xBB\xBF") {
+            source.start = 3;
+        }
+        Ok(source)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the file, or what is packed in it, is Parquet.
+    pub(super) fn is_parquet(&self) -> bool {
+        self.is_parquet || self.buffer[self.start..self.end].starts_with(b"PAR1")
+    }
+
+    /// How the file is packed, if it is.
+    pub(super) fn compression(&self) -> Option<&'static str> {
+        self.compression
+    }
+
+    /// Bytes of text unpacked so far.
+    pub(super) fn text_bytes(&self) -> u64 {
+        self.text_bytes
+    }
+
+    /// The next line that is not blank, left where it is; empty at the end of the file.
+    pub(super) fn peek_line(&mut self) -> Result<&[u8], DataError> {
+        let range = match self.next_line()? {
+            Some(line) => {
+                self.start = line.start;
+                self.line -= 1;
+                line.start..line.text_end
+            }
+            None => self.end..self.end,
+        };
+        Ok(&self.buffer[range])
+    }
+
+    /// The next line that is not blank.
+    #[inline]
+    pub(super) fn next_line(&mut self) -> Result<Option<Line>, DataError> {
+        loop {
+            match self.next_raw_line()? {
+                Some(line) if is_blank(self.text(line)) => {}
+                line => return Ok(line),
+            }
+        }
+    }
+
+    /// The next line, blank or not.
+    #[inline]
+    pub(super) fn next_raw_line(&mut self) -> Result<Option<Line>, DataError> {
+        let (text_end, end) = self.find_line()?;
+        let start = self.start;
+        if end == start {
+            return Ok(None);
+        }
+        self.start = end;
+        self.line += 1;
+        Ok(Some(Line { number: self.line, start, text_end, end }))
+    }
+
+    /// The text of the line read last, without what ends it.
+    #[inline]
+    pub(super) fn text(&self, line: Line) -> &[u8] {
+        &self.buffer[line.start..line.text_end]
+    }
+
+    /// What ends the line read last: `\n`, `\r\n`, or nothing at the end of the file.
+    pub(super) fn ending(&self, line: Line) -> &[u8] {
+        &self.buffer[line.text_end..line.end]
+    }
+
+    /// Reads on until a whole line is in the buffer; where its text and where the line ends (both `start` at the
+    /// end of the file).
+    fn find_line(&mut self) -> Result<(usize, usize), DataError> {
+        let mut searched = 0;
+        loop {
+            if let Some(at) = memchr(b'\n', &self.buffer[self.start + searched..self.end]) {
+                let newline = self.start + searched + at;
+                if newline - self.start > LONGEST_LINE {
+                    return Err(self.too_long(self.line + 1));
+                }
+                let has_return = newline > self.start && self.buffer[newline - 1] == b'\r';
+                return Ok((newline - usize::from(has_return), newline + 1));
+            }
+            searched = self.end - self.start;
+            if self.at_end {
+                return Ok((self.end, self.end));
+            }
+            if searched > LONGEST_LINE {
+                return Err(self.too_long(self.line + 1));
+            }
+            self.fill()?;
+        }
+    }
+
+    pub(super) fn too_long(&self, line: u64) -> DataError {
+        DataError::LineTooLong { path: self.path.clone(), line, limit: LONGEST_LINE }
+    }
+
+    fn fill(&mut self) -> Result<(), DataError> {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.end == self.buffer.len() {
+            self.buffer.resize(2 * self.buffer.len(), 0);
+        }
+        let got = loop {
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Ok(got) => break got,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        };
+        self.at_end = got == 0;
+        self.end += got;
+        self.text_bytes += got as u64;
+        Ok(())
+    }
+
+    fn failed(&self, error: io::Error) -> DataError {
+        let path = self.path.clone();
+        let line = self.line;
+        match self.compression {
+            Some(compression) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                DataError::Truncated { path, compression, line }
+            }
+            // An error of the system has a number; one of the decoder has not.
+            Some(compression) if error.raw_os_error().is_none() => {
+                DataError::Corrupt { path, compression, line, reason: error.to_string().into() }
+            }
+            _ => DataError::Io { path, source: error },
+        }
+    }
+}
+
+/// Whether a line is but spaces (tabs are columns, if empty ones).
+#[inline]
+fn is_blank(text: &[u8]) -> bool {
+    text.iter().all(|&byte| byte == b' ' || byte == b'\r')
+}
+
+/// A file that tells the monitor how far it got.
+struct Watched<'a> {
+    file: File,
+    monitor: &'a dyn Monitor,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.file.read(buffer)?;
+        self.monitor.advance(got as u64);
+        Ok(got)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn lines(content: &[u8]) -> Vec<(u64, Vec<u8>)> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(content).unwrap();
+        let mut source = Source::open(file.path(), &()).unwrap();
+        let mut lines = Vec::new();
+        while let Some(line) = source.next_raw_line().unwrap() {
+            lines.push((line.number, source.text(line).to_vec()));
+        }
+        lines
+    }
+
+    #[test]
+    fn lines_end_in_any_of_three_ways() {
+        let expected = vec![(1, b"a".to_vec()), (2, b"".to_vec()), (3, b"b\r".to_vec()), (4, b"c".to_vec())];
+        assert_eq!(lines(b"\xEF\xBB\xBFa\r\n\nb\r\r\nc"), expected);
+    }
+
+    #[test]
+    fn lines_longer_than_a_chunk_come_whole() {
+        let long = vec![b'x'; 3 * CHUNK + 5];
+        let mut content = long.clone();
+        content.extend(b"\nshort\n");
+        content.extend(&long);
+        assert_eq!(lines(&content), vec![(1, long.clone()), (2, b"short".to_vec()), (3, long)]);
+    }
+
+    #[test]
+    fn peeking_passes_blank_lines_and_takes_nothing() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"\n  \r\nfirst\nsecond").unwrap();
+        let mut source = Source::open(file.path(), &()).unwrap();
+        assert_eq!(source.peek_line().unwrap(), b"first");
+        assert_eq!(source.peek_line().unwrap(), b"first");
+        assert_eq!(source.next_line().unwrap().unwrap().number, 3);
+        let second = source.next_line().unwrap().unwrap();
+        assert_eq!(source.text(second), b"second");
+        assert!(source.next_line().unwrap().is_none());
+        assert_eq!(source.peek_line().unwrap(), b"");
+    }
+}

@@ -1,0 +1,375 @@
+//! Times as files have them, into microseconds since 1970 in UTC.
+
+use std::path::Path;
+
+use jiff::civil::{Date, DateTime};
+
+use super::error::{Fault, Place, shown};
+use super::log_builder::{Field, Rejection};
+use super::{DataError, TimeUnit};
+
+/// 0000-01-01T00:00:00 and 9999-12-31T23:59:59.999999, in microseconds since 1970.
+const EARLIEST: i64 = -62_167_219_200_000_000;
+const LATEST: i64 = 253_402_300_799_999_999;
+
+const EPOCH: Date = Date::constant(1970, 1, 1);
+
+/// Seconds from here on would be taken for milliseconds by [`TimeUnit::Auto`].
+pub(super) const AUTO_SECONDS_END: u64 = 100_000_000_000;
+
+/// Turns times into microseconds and sees to it that they go together.
+pub(super) struct TimeReader {
+    unit: TimeUnit,
+    /// The unit found out from the first time that is not zero, and where that stands.
+    found: Option<(TimeUnit, Place)>,
+    /// Whether the file's times are numbers, once one is known.
+    numbers: Option<bool>,
+}
+
+/// A time as it stands in the file.
+enum Given {
+    Integer(i64),
+    Float(f64),
+    Date(i64),
+}
+
+impl TimeReader {
+    pub(super) fn new(unit: TimeUnit) -> Self {
+        TimeReader { unit, found: None, numbers: None }
+    }
+
+    /// Another file may have dates where this one has numbers.
+    pub(super) fn begin_file(&mut self) {
+        self.numbers = None;
+    }
+
+    /// The time in microseconds, or what is wrong with it in the given column.
+    pub(super) fn read(
+        &mut self,
+        field: &Field<'_>,
+        column: Option<&str>,
+        path: &Path,
+        line: u64,
+    ) -> Result<i64, Rejection> {
+        let fault = |expected: &str, found: String| {
+            Rejection::Row(Box::new(Fault {
+                column: column.map(Into::into),
+                found: found.into(),
+                expected: expected.into(),
+                hint: None,
+            }))
+        };
+        let given = match field {
+            Field::Micros(micros) => return in_range(*micros).ok_or_else(|| fault(RANGE, field.shown())),
+            Field::Integer(number) => Given::Integer(*number),
+            Field::Unsigned(number) => Given::Float(*number as f64),
+            Field::Float(number) => Given::Float(*number),
+            Field::Plain(text) | Field::Text(text) => {
+                parse(text).ok_or_else(|| fault("a time (a number, a date or a date-time)", field.shown()))?
+            }
+            Field::Other(_) | Field::Missing => return Err(fault("a time", field.shown())),
+        };
+        let is_number = !matches!(given, Given::Date(_));
+        if self.numbers.is_some_and(|numbers| numbers != is_number) {
+            let expected =
+                if is_number { "a date like those above it" } else { "a number like the times above it" };
+            return Err(fault(expected, field.shown()));
+        }
+        let micros = match given {
+            Given::Date(micros) => in_range(micros),
+            Given::Integer(0) => Some(0),
+            Given::Integer(number) => {
+                let unit = self.unit_of(number.unsigned_abs() as f64);
+                let micros = from_integer(number, unit);
+                if micros.is_some() {
+                    self.agree(unit, || field.shown(), path, line)?;
+                }
+                micros
+            }
+            Given::Float(number) => {
+                let unit = self.unit_of(number.abs());
+                let micros = from_float(number, unit);
+                if micros.is_some() && number != 0.0 {
+                    self.agree(unit, || field.shown(), path, line)?;
+                }
+                micros
+            }
+        };
+        let micros = micros.ok_or_else(|| fault(RANGE, field.shown()))?;
+        self.numbers = Some(is_number);
+        Ok(micros)
+    }
+
+    fn unit_of(&self, magnitude: f64) -> TimeUnit {
+        match self.unit {
+            TimeUnit::Auto if magnitude < AUTO_SECONDS_END as f64 => TimeUnit::Seconds,
+            TimeUnit::Auto if magnitude < 1e14 => TimeUnit::Milliseconds,
+            TimeUnit::Auto if magnitude < 1e17 => TimeUnit::Microseconds,
+            TimeUnit::Auto => TimeUnit::Nanoseconds,
+            told => told,
+        }
+    }
+
+    fn agree(
+        &mut self,
+        unit: TimeUnit,
+        value: impl FnOnce() -> String,
+        path: &Path,
+        line: u64,
+    ) -> Result<(), Rejection> {
+        match &self.found {
+            Some((first, _)) if *first == unit => Ok(()),
+            found => {
+                let place = Place { path: path.to_owned(), line, value: value(), looks_like: unit.name() };
+                match found {
+                    Some((_, first)) => Err(Rejection::Log(DataError::MixedTimeUnits {
+                        first: Box::new(first.clone()),
+                        second: Box::new(place),
+                    })),
+                    None => {
+                        self.found = Some((unit, place));
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+}
+
+const RANGE: &str = "a time in the years 0 to 9999";
+
+fn in_range(micros: i64) -> Option<i64> {
+    (EARLIEST..=LATEST).contains(&micros).then_some(micros)
+}
+
+fn from_integer(number: i64, unit: TimeUnit) -> Option<i64> {
+    in_range(match unit {
+        TimeUnit::Auto | TimeUnit::Seconds => number.checked_mul(1_000_000)?,
+        TimeUnit::Milliseconds => number.checked_mul(1_000)?,
+        TimeUnit::Microseconds => number,
+        TimeUnit::Nanoseconds => number.div_euclid(1_000),
+    })
+}
+
+fn from_float(number: f64, unit: TimeUnit) -> Option<i64> {
+    let micros = match unit {
+        TimeUnit::Auto | TimeUnit::Seconds => number * 1e6,
+        TimeUnit::Milliseconds => number * 1e3,
+        TimeUnit::Microseconds => number,
+        TimeUnit::Nanoseconds => number / 1e3,
+    }
+    .round();
+    // NaN and infinities fail the comparison; the conversion of what is left is exact or saturates.
+    if micros.abs() <= 2.0 * LATEST as f64 { in_range(micros as i64) } else { None }
+}
+
+/// Whether a text could be a time.
+pub(super) fn looks_like_time(text: &[u8]) -> bool {
+    parse(text).is_some()
+}
+
+fn parse(text: &[u8]) -> Option<Given> {
+    let text = text.trim_ascii();
+    if let Some(number) = parse_integer(text) {
+        return Some(Given::Integer(number));
+    }
+    if let Some(micros) = parse_date(text) {
+        return Some(Given::Date(micros));
+    }
+    // No time is longer, and neither parser need see a novel.
+    if text.len() > 64 {
+        return None;
+    }
+    let text = std::str::from_utf8(text).ok()?;
+    match text.parse::<f64>() {
+        Ok(number) => Some(Given::Float(number)),
+        Err(_) => parse_date_time(text).map(Given::Date),
+    }
+}
+
+fn parse_integer(text: &[u8]) -> Option<i64> {
+    let (digits, is_negative) = match text {
+        [b'-', digits @ ..] => (digits, true),
+        digits => (digits, false),
+    };
+    // 18 digits always fit.
+    if digits.is_empty() || digits.len() > 18 {
+        return None;
+    }
+    let mut number = 0i64;
+    for &digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        number = number * 10 + i64::from(digit - b'0');
+    }
+    Some(if is_negative { -number } else { number })
+}
+
+/// `2017-12-17`, the fast way.
+fn parse_date(text: &[u8]) -> Option<i64> {
+    let &[y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = text else { return None };
+    let number = |digits: &[u8]| {
+        digits.iter().try_fold(0i16, |number, digit| {
+            digit.is_ascii_digit().then(|| number * 10 + i16::from(digit - b'0'))
+        })
+    };
+    let date =
+        Date::new(number(&[y0, y1, y2, y3])?, number(&[m0, m1])? as i8, number(&[d0, d1])? as i8).ok()?;
+    Some(date.duration_since(EPOCH).as_secs() * 1_000_000)
+}
+
+/// Any other date or date-time of ISO 8601, with `T` or a space, with or without a zone; also ` UTC` for a zone.
+fn parse_date_time(text: &str) -> Option<i64> {
+    let in_utc = ["Z", "z", "UTC", "GMT"].iter().find_map(|zone| text.strip_suffix(zone));
+    if let Some(local) = in_utc {
+        return parse_local(local.trim_end());
+    }
+    match text.parse::<jiff::Timestamp>() {
+        Ok(time) => i64::try_from(time.as_nanosecond().div_euclid(1_000)).ok(),
+        Err(_) => parse_local(text),
+    }
+}
+
+fn parse_local(text: &str) -> Option<i64> {
+    // A zone by name, which needs a database, would be passed over.
+    if text.contains('[') {
+        return None;
+    }
+    let local: DateTime = text.parse().ok()?;
+    let since = local.duration_since(DateTime::from_parts(EPOCH, jiff::civil::Time::midnight()));
+    i64::try_from(since.as_nanos().div_euclid(1_000)).ok()
+}
+
+/// A time in microseconds as an ISO date-time in UTC, with as much of a fraction as it has.
+pub(super) fn to_iso(micros: i64) -> Option<String> {
+    let epoch = DateTime::from_parts(EPOCH, jiff::civil::Time::midnight());
+    let time = epoch.checked_add(jiff::SignedDuration::from_micros(micros)).ok()?;
+    (time.year() >= 0).then(|| format!("{time}Z"))
+}
+
+impl Field<'_> {
+    /// The value, fit for a message.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Field::Plain([]) | Field::Text([]) => "nothing".to_owned(),
+            Field::Plain(text) | Field::Text(text) => shown(text),
+            Field::Integer(number) | Field::Micros(number) => number.to_string(),
+            Field::Unsigned(number) => number.to_string(),
+            Field::Float(number) => format!("{number}"),
+            Field::Other(what) => (*what).to_owned(),
+            Field::Missing => "nothing".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_with(unit: TimeUnit, texts: &[&str]) -> Result<Vec<i64>, String> {
+        let mut reader = TimeReader::new(unit);
+        texts
+            .iter()
+            .enumerate()
+            .map(|(at, text)| {
+                let field = Field::Plain(text.as_bytes());
+                reader.read(&field, Some("time"), Path::new("log"), at as u64 + 1).map_err(|rejection| {
+                    match rejection {
+                        Rejection::Row(fault) => fault.at(Path::new("log"), at as u64 + 1).to_string(),
+                        Rejection::Log(error) => error.to_string(),
+                    }
+                })
+            })
+            .collect()
+    }
+
+    fn read(text: &str) -> Option<i64> {
+        read_with(TimeUnit::Auto, &[text]).ok().map(|micros| micros[0])
+    }
+
+    #[test]
+    fn units_go_by_magnitude() {
+        let day = 1_500_000_000_000_000;
+        for text in [
+            "1500000000",
+            "1500000000000",
+            "1500000000000000",
+            "1500000000000000000",
+            "1.5e9",
+            "1500000000.0",
+        ] {
+            assert_eq!(read(text), Some(day), "{text}");
+        }
+        assert_eq!(read("1500000000.123456"), Some(day + 123_456));
+        assert_eq!(read("-86400"), Some(-86_400_000_000));
+        assert_eq!(read("-86400.5"), Some(-86_400_500_000));
+        assert_eq!(read_with(TimeUnit::Milliseconds, &["5"]), Ok(vec![5_000]));
+        assert_eq!(read_with(TimeUnit::Nanoseconds, &["-1"]), Ok(vec![-1]));
+    }
+
+    #[test]
+    fn dates_are_read_in_utc() {
+        let midnight = 1_513_468_800_000_000;
+        let time = midnight + (10 * 3600 + 11 * 60 + 12) * 1_000_000;
+        assert_eq!(read("2017-12-17"), Some(midnight));
+        for text in [
+            "2017-12-17T10:11:12",
+            "2017-12-17 10:11:12",
+            " 2017-12-17T10:11:12Z ",
+            "2017-12-17 12:11:12+02:00",
+            "2017-12-17 10:11:12 UTC",
+            "2017-12-17T10:11:12.000000999Z",
+        ] {
+            assert_eq!(read(text), Some(time), "{text}");
+        }
+        assert_eq!(read("2017-12-17T10:11:12.25"), Some(time + 250_000));
+        assert_eq!(read("0000-01-01"), Some(EARLIEST));
+        assert_eq!(read("9999-12-31T23:59:59.999999Z"), Some(LATEST));
+        for text in [
+            "2017-02-30",
+            "2017-13-01",
+            "17 Dec 2017",
+            "",
+            "soon",
+            "2017-12-17T",
+            "-000001-01-01",
+            "2017-12-17T10:11:12[Europe/Paris]",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_no_time_are_refused() {
+        for text in ["nan", "inf", "-inf", "1e300", "-70000000000", "99999999999999999999999"] {
+            assert!(read_with(TimeUnit::Auto, &[text]).unwrap_err().contains("years 0 to 9999"), "{text}");
+        }
+        assert!(read_with(TimeUnit::Seconds, &["999999999999"]).is_err());
+        assert!(read_with(TimeUnit::Seconds, &["999999999999999999"]).is_err());
+    }
+
+    #[test]
+    fn units_must_agree_but_zero_goes_with_all() {
+        let fine = read_with(TimeUnit::Auto, &["0", "1500000000000", "0.0", "1500000000001"]);
+        assert_eq!(fine, Ok(vec![0, 1_500_000_000_000_000, 0, 1_500_000_000_001_000]));
+        let message = read_with(TimeUnit::Auto, &["1500000000", "1500000000000"]).unwrap_err();
+        for part in [
+            "1500000000\" (log, line 1) looks like seconds",
+            "(log, line 2) like milliseconds",
+            "--time-unit",
+        ] {
+            assert!(message.contains(part), "{message}");
+        }
+        assert!(read_with(TimeUnit::Auto, &["2017-12-17", "1500000000"]).is_err());
+        assert!(read_with(TimeUnit::Auto, &["1500000000", "2017-12-17"]).is_err());
+    }
+
+    #[test]
+    fn iso_spelling_reads_back() {
+        for micros in [0, 1, -1, 1_513_468_800_250_000, EARLIEST, LATEST - 86_400_000_000, LATEST] {
+            let text = to_iso(micros).unwrap();
+            assert_eq!(read(&text), Some(micros), "{text}");
+        }
+    }
+}
