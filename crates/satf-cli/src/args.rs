@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use satf::data::{Format, IdType, ReadOptions, TimeUnit};
-use satf::evaluate::ResampleUnit;
+use satf::evaluate::{ResampleUnit, SeenPolicy};
 use satf::prepare::{Duplicates, Offset, TiePolicy};
 
 /// Next-item recommendation from ordered histories, on a CPU.
@@ -202,6 +202,10 @@ pub(crate) struct ProtocolArguments {
     /// Order of one user's events with equal times: file, shuffle or basket
     #[arg(long, value_name = "POLICY", default_value = "shuffle", value_parser = str::parse::<TiePolicy>)]
     pub(crate) ties: TiePolicy,
+    /// Items left out of a ranking: the user's own, or those of all earlier events too (pooled: only for reproducing
+    /// the paper's MP column)
+    #[arg(long, value_name = "WHOSE", default_value = "own", value_parser = str::parse::<SeenPolicy>)]
+    pub(crate) seen: SeenPolicy,
     /// Longest history that models of order look at (the baselines without positions use it whole)
     #[arg(long, value_name = "K")]
     pub(crate) max_len: Option<usize>,

@@ -9,7 +9,7 @@ use satf::evaluate::Estimate;
 /// A table with a header; all columns but the first are right-aligned.
 pub(crate) fn with_header(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_style(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(header);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -20,7 +20,7 @@ pub(crate) fn with_header(header: &[&str]) -> Table {
 /// Names and values, without lines.
 pub(crate) fn of_pairs<N: ToString, V: ToString>(pairs: impl IntoIterator<Item = (N, V)>) -> Table {
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     for (name, value) in pairs {
         table.add_row([name.to_string(), value.to_string()]);
     }

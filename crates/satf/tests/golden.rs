@@ -72,7 +72,7 @@ fn assert_partition(partition: &Partition, expected: &Value, case: &str) {
     assert_eq!(&events, expected["events"].as_array().unwrap(), "{case}: events");
 
     let model = PopularityConfig::default().fit(&partition.train, &()).unwrap();
-    let options = EvaluateOptions { cutoffs: vec![5], batch: None };
+    let options = EvaluateOptions { cutoffs: vec![5], ..EvaluateOptions::default() };
     let outcome = evaluate(&*model, &partition.holdout, catalog.len(), &options, &()).unwrap();
     let expected = &expected["popularity_at_5"];
     for metric in outcome.metrics() {

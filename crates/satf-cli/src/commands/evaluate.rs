@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, terminal: &Terminal) -> anyhow:
     let protocol = &arguments.protocol;
     let shared = SharedKeys { seed: protocol.seed, max_len: protocol.max_len };
     let models = configure(&arguments.model, arguments.config.as_deref(), &arguments.set, &shared)?;
-    let options = EvaluateOptions { cutoffs: arguments.at.clone(), batch: None };
+    let options = EvaluateOptions { cutoffs: arguments.at.clone(), batch: None, seen: protocol.seen };
 
     let (log, _) = super::read(&arguments.log, terminal)?;
     let (partition, description) = cut(&log, protocol)?;
@@ -104,6 +104,7 @@ pub(crate) fn cut(log: &Interactions, protocol: &ProtocolArguments) -> anyhow::R
         },
         "ties": policy,
         "tied_rows": tied_rows,
+        "seen": protocol.seen,
         "max_len": protocol.max_len,
         "seed": protocol.seed,
     });

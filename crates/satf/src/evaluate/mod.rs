@@ -9,5 +9,5 @@ mod top_n;
 pub use compare::{CompareOptions, Difference, ResampleUnit, compare};
 pub use metrics::{Estimate, Measure, Metric};
 pub use per_event::{PairedEvents, PerEvent, PerEventError, write_per_event};
-pub use protocol::{EvaluateError, EvaluateOptions, Evaluation, evaluate, rank_unseen};
+pub use protocol::{EvaluateError, EvaluateOptions, Evaluation, SeenPolicy, evaluate, rank_unseen};
 pub use top_n::{EXCLUDED, Scored, top_n};

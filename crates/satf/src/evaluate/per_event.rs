@@ -5,7 +5,7 @@
 //! column a metric, such as `NDCG@10`.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, Write};
+use std::io::{self, BufWriter, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use parquet::file::properties::WriterProperties;
 
 use super::metrics::Metric;
 use super::protocol::Evaluation;
-use crate::data::{DataError, write_atomically};
+use crate::data::write_atomically;
 use crate::interactions::Ids;
 use crate::prepare::Partition;
 
@@ -31,10 +31,7 @@ const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PerEventError {
-    /// Writing failed; what was there before is unchanged.
-    #[error(transparent)]
-    Write(#[from] DataError),
-    /// The file cannot be opened or read.
+    /// The file cannot be opened, read or written; what was there before is unchanged.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -116,8 +113,8 @@ pub fn write_per_event(path: &Path, partition: &Partition, evaluation: &Evaluati
     write_atomically(path, |writer| {
         let table = table.map_err(io::Error::other)?;
         if as_csv { write_csv(writer, &table) } else { write_parquet(writer, &table) }
-    })?;
-    Ok(())
+    })
+    .map_err(|source| PerEventError::Io { path: path.to_owned(), source })
 }
 
 fn write_parquet(writer: &mut BufWriter<File>, table: &RecordBatch) -> io::Result<()> {
@@ -285,7 +282,7 @@ mod tests {
         let split = Split::new(Timeline::new(&log, TiePolicy::File, 0), scheme).unwrap();
         let partition = split.test().unwrap();
         let model = RandomConfig { seed }.fit(&partition.train, &()).unwrap();
-        let options = EvaluateOptions { cutoffs: vec![3, 5], batch: None };
+        let options = EvaluateOptions { cutoffs: vec![3, 5], ..EvaluateOptions::default() };
         let evaluation =
             evaluate(&*model, &partition.holdout, partition.train.num_items(), &options, &()).unwrap();
         (partition, evaluation)

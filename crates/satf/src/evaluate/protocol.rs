@@ -1,5 +1,7 @@
 //! One pass over the holdout: every event ranked against the whole catalogue, seen items excluded.
 
+use std::str::FromStr;
+
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -13,6 +15,30 @@ use crate::prepare::{EventCounts, Holdout};
 /// Scores held at once: a batch is as many events as fit, so memory stays bounded whatever the catalogue.
 const BATCH_BYTES: usize = 64 << 20;
 
+/// Which items are left out of an event's ranking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeenPolicy {
+    /// Those of the event's own history.
+    #[default]
+    Own,
+    /// Those of its own history and of every earlier event's. Only for reproducing the paper's MP column: its
+    /// popularity scores were one vector shared by all users, from which each event struck its seen items for good.
+    Pooled,
+}
+
+impl FromStr for SeenPolicy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "own" => Ok(SeenPolicy::Own),
+            "pooled" => Ok(SeenPolicy::Pooled),
+            _ => Err(format!("'{text}': expected own or pooled")),
+        }
+    }
+}
+
 /// What to measure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EvaluateOptions {
@@ -20,11 +46,13 @@ pub struct EvaluateOptions {
     pub cutoffs: Vec<usize>,
     /// Events scored at once; `None` chooses by the size of the catalogue. Does not change any result.
     pub batch: Option<usize>,
+    /// Which items are left out of a ranking.
+    pub seen: SeenPolicy,
 }
 
 impl Default for EvaluateOptions {
     fn default() -> Self {
-        EvaluateOptions { cutoffs: vec![10], batch: None }
+        EvaluateOptions { cutoffs: vec![10], batch: None, seen: SeenPolicy::Own }
     }
 }
 
@@ -80,6 +108,7 @@ pub fn evaluate(
     }
     let batch = options.batch.unwrap_or((BATCH_BYTES / 4 / num_items.max(1)).clamp(16, 1024)).max(1);
 
+    let pooled = (options.seen == SeenPolicy::Pooled).then(|| first_event_that_saw(holdout, num_items));
     monitor.begin("evaluating", holdout.events.len() as u64);
     let mut ranks = Vec::with_capacity(holdout.events.len());
     let mut best_rank = vec![u32::MAX; num_items];
@@ -89,10 +118,19 @@ pub fn evaluate(
         let histories: Vec<&[ItemIndex]> = events.iter().map(|event| holdout.history(event)).collect();
         let scores = &mut scores[..events.len() * num_items];
         model.score_batch(&histories, scores);
+        let first_event = ranks.len();
         let lists: Vec<Vec<Scored>> = scores
             .par_chunks_mut(num_items)
             .zip(&histories)
-            .map(|(scores, history)| rank_unseen(scores, history, longest))
+            .enumerate()
+            .map(|(at, (scores, history))| {
+                for (score, &first) in scores.iter_mut().zip(pooled.iter().flatten()) {
+                    if first < first_event + at {
+                        *score = EXCLUDED;
+                    }
+                }
+                rank_unseen(scores, history, longest)
+            })
             .collect();
         for (event, list) in events.iter().zip(&lists) {
             ranks.push(list.iter().position(|scored| scored.item == event.target).map(|rank| rank as u32));
@@ -104,6 +142,17 @@ pub fn evaluate(
         monitor.advance(events.len() as u64);
     }
     Ok(Evaluation { cutoffs, ranks, best_rank, counts: holdout.counts })
+}
+
+/// For every item, the first event whose history holds it (`usize::MAX` for none).
+fn first_event_that_saw(holdout: &Holdout, num_items: usize) -> Vec<usize> {
+    let mut first = vec![usize::MAX; num_items];
+    for (at, event) in holdout.events.iter().enumerate() {
+        for item in holdout.history(event) {
+            first[item.get()] = first[item.get()].min(at);
+        }
+    }
+    first
 }
 
 /// The `n` best items that the history does not hold. Overwrites the scores of seen items.

@@ -7,6 +7,7 @@ mod incidence;
 mod popularity;
 mod random;
 mod recommender;
+mod registry;
 mod transitions;
 mod vmis_knn;
 
@@ -15,5 +16,6 @@ pub use error::{Fault, ModelError};
 pub use popularity::{Popularity, PopularityConfig};
 pub use random::{Random, RandomConfig};
 pub use recommender::{Iteration, Learner, Recommender, Snapshot};
+pub use registry::{ConfigError, Configured, MODELS, ModelEntry, nearest};
 pub use transitions::{Transitions, TransitionsConfig};
 pub use vmis_knn::{PositionDecay, VmisKnn, VmisKnnConfig};

@@ -16,16 +16,15 @@ pub struct PopularityConfig {}
 impl PopularityConfig {
     /// The model's name.
     pub const NAME: &'static str = "mp";
-
-    /// Nothing can be wrong: there for uniformity with the other models.
-    pub fn check(&self) -> Result<(), ModelError> {
-        Ok(())
-    }
 }
 
 impl Learner for PopularityConfig {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        Ok(())
     }
 
     fn fit(&self, histories: &Histories, _monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {

@@ -19,16 +19,15 @@ pub struct RandomConfig {
 impl RandomConfig {
     /// The model's name.
     pub const NAME: &'static str = "random";
-
-    /// Nothing can be wrong: every seed is allowed.
-    pub fn check(&self) -> Result<(), ModelError> {
-        Ok(())
-    }
 }
 
 impl Learner for RandomConfig {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        Ok(())
     }
 
     fn fit(&self, histories: &Histories, _monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {

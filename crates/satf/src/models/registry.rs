@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::{
-    EaseConfig, Learner, ModelError, PopularityConfig, PureSvdConfig, RandomConfig, TransitionsConfig,
+    EaseConfig, Learner, ModelError, PopularityConfig, RandomConfig, TransitionsConfig,
     VmisKnnConfig,
 };
 
@@ -79,7 +79,7 @@ where
 pub const MODELS: &[ModelEntry] = &[
     entry::<PopularityConfig>("mp", "most popular items, the same for everybody"),
     entry::<RandomConfig>("random", "seeded random scores: the floor"),
-    entry::<PureSvdConfig>("pure-svd", "truncated SVD of the debiased user-item matrix (PureSVD, PureSVD-N)"),
+    //entry::<PureSvdConfig>("pure-svd", "truncated SVD of the debiased user-item matrix (PureSVD, PureSVD-N)"),
     entry::<EaseConfig>("ease", "closed-form item-item ridge regression, dense in the items"),
     entry::<VmisKnnConfig>("vmis-knn", "nearest neighbours among recent sessions"),
     entry::<TransitionsConfig>("transitions", "directed item-to-item transitions within a window"),

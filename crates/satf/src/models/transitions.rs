@@ -60,9 +60,14 @@ impl Default for TransitionsConfig {
 impl TransitionsConfig {
     /// The model's name.
     pub const NAME: &'static str = "transitions";
+}
 
-    /// All faults of the configuration at once.
-    pub fn check(&self) -> Result<(), ModelError> {
+impl Learner for TransitionsConfig {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
         let mut faults = Vec::new();
         if self.window == 0 {
             faults.push(Fault::new("window", self.window, "at least 1"));
@@ -84,12 +89,6 @@ impl TransitionsConfig {
             faults.push(Fault::new("max_history", 0, "at least 1, or nothing for the whole history"));
         }
         ModelError::from_faults(Self::NAME, faults)
-    }
-}
-
-impl Learner for TransitionsConfig {
-    fn name(&self) -> &'static str {
-        Self::NAME
     }
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {

@@ -80,9 +80,14 @@ impl Default for VmisKnnConfig {
 impl VmisKnnConfig {
     /// The model's name.
     pub const NAME: &'static str = "vmis-knn";
+}
 
-    /// All faults of the configuration at once.
-    pub fn check(&self) -> Result<(), ModelError> {
+impl Learner for VmisKnnConfig {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
         let fields =
             [("neighbors", self.neighbors), ("sample_size", self.sample_size), ("max_items", self.max_items)];
         let faults = fields
@@ -91,12 +96,6 @@ impl VmisKnnConfig {
             .map(|(field, value)| Fault::new(field, value, "at least 1"))
             .collect();
         ModelError::from_faults(Self::NAME, faults)
-    }
-}
-
-impl Learner for VmisKnnConfig {
-    fn name(&self) -> &'static str {
-        Self::NAME
     }
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {

@@ -51,15 +51,6 @@ impl EaseConfig {
     /// The model's name.
     pub const NAME: &'static str = "ease";
 
-    /// All faults of the configuration at once.
-    pub fn check(&self) -> Result<(), ModelError> {
-        let mut faults = Vec::new();
-        if !(self.regularization > 0.0 && self.regularization <= 1e12) {
-            faults.push(Fault::new("regularization", self.regularization, "above 0, at most 1e12"));
-        }
-        ModelError::from_faults(Self::NAME, faults)
-    }
-
     /// An error if fitting `num_items` items would take more memory than allowed.
     fn check_memory(&self, num_items: usize) -> Result<(), ModelError> {
         let items = num_items as u64;
@@ -82,6 +73,14 @@ impl EaseConfig {
 impl Learner for EaseConfig {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        let mut faults = Vec::new();
+        if !(self.regularization > 0.0 && self.regularization <= 1e12) {
+            faults.push(Fault::new("regularization", self.regularization, "above 0, at most 1e12"));
+        }
+        ModelError::from_faults(Self::NAME, faults)
     }
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
