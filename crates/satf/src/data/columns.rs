@@ -13,99 +13,25 @@ pub(super) enum Role {
 }
 
 /// Names by role, the surest first, as [`normalized`] spells them.
+#[rustfmt::skip]
 const USER_NAMES: &[&str] = &[
-    "userid",
-    "user",
-    "uid",
-    "reviewerid",
-    "username",
-    "visitorid",
-    "customerid",
-    "clientid",
-    "memberid",
-    "accountid",
-    "profileid",
-    "playerid",
-    "personid",
-    "steamid",
-    "deviceid",
-    "visitor",
-    "customer",
-    "client",
-    "reviewer",
-    "sessionid",
-    "session",
-    "userhash",
-    "userindex",
-    "useridx",
-    "u",
+    "userid", "user", "uid", "reviewerid", "username", "visitorid", "customerid", "clientid", "memberid",
+    "accountid", "profileid", "playerid", "personid", "steamid", "deviceid", "visitor", "customer",
+    "client", "reviewer", "sessionid", "session", "userhash", "userindex", "useridx", "u",
 ];
+#[rustfmt::skip]
 const ITEM_NAMES: &[&str] = &[
-    "itemid",
-    "item",
-    "iid",
-    "movieid",
-    "asin",
-    "productid",
-    "parentasin",
-    "trackid",
-    "songid",
-    "artistid",
-    "bookid",
-    "isbn",
-    "articleid",
-    "newsid",
-    "videoid",
-    "gameid",
-    "appid",
-    "businessid",
-    "poiid",
-    "venueid",
-    "locationid",
-    "goodsid",
-    "contentid",
-    "animeid",
-    "recipeid",
-    "beerid",
-    "clickarticleid",
-    "sku",
-    "product",
-    "movie",
-    "track",
-    "song",
-    "artist",
-    "book",
-    "article",
-    "video",
-    "game",
-    "itemindex",
-    "itemidx",
-    "i",
+    "itemid", "item", "iid", "movieid", "asin", "productid", "parentasin", "trackid", "songid",
+    "artistid", "bookid", "isbn", "articleid", "newsid", "videoid", "gameid", "appid", "businessid",
+    "poiid", "venueid", "locationid", "goodsid", "contentid", "animeid", "recipeid", "beerid",
+    "clickarticleid", "sku", "product", "movie", "track", "song", "artist", "book", "article", "video",
+    "game", "itemindex", "itemidx", "i",
 ];
+#[rustfmt::skip]
 const TIME_NAMES: &[&str] = &[
-    "timestamp",
-    "unixreviewtime",
-    "unixtimestamp",
-    "unixtime",
-    "eventtime",
-    "eventtimestamp",
-    "time",
-    "ts",
-    "datetime",
-    "date",
-    "createdat",
-    "createtime",
-    "creationtime",
-    "createdtime",
-    "eventdate",
-    "reviewtime",
-    "reviewdate",
-    "ratingtime",
-    "clicktimestamp",
-    "clicktime",
-    "visittime",
-    "at",
-    "t",
+    "timestamp", "unixreviewtime", "unixtimestamp", "unixtime", "eventtime", "eventtimestamp", "time",
+    "ts", "datetime", "date", "createdat", "createtime", "creationtime", "createdtime", "eventdate",
+    "reviewtime", "reviewdate", "ratingtime", "clicktimestamp", "clicktime", "visittime", "at", "t",
 ];
 
 impl Role {
@@ -174,13 +100,9 @@ pub(super) fn is_common_name(name: &str) -> bool {
 pub(super) fn choose(path: &Path, names: &[String], options: &ReadOptions) -> Result<Chosen, DataError> {
     let user = required(path, names, options, Role::User)?;
     let item = required(path, names, options, Role::Item)?;
-    let time = if options.order_is_time {
-        None
-    } else if names.len() == 2 && options.time_column.is_none() && common(names, Role::Time).is_none() {
-        None
-    } else {
-        Some(required(path, names, options, Role::Time)?)
-    };
+    let is_pair = names.len() == 2 && options.time_column.is_none() && common(names, Role::Time).is_none();
+    let has_times = !options.order_is_time && !is_pair;
+    let time = has_times.then(|| required(path, names, options, Role::Time)).transpose()?;
     Ok(Chosen { user, item, time })
 }
 

@@ -64,7 +64,7 @@ pub(super) fn read(
             take(record, chosen, line, intake)?;
         } else {
             let found = format!("{} in {}", record.len(), shown(record.bytes()));
-            intake.bad_row(line, *Fault::of_line(found, format!("{count} columns")))?;
+            intake.bad_row(line, Fault::of_line(found, format!("{count} columns")))?;
         }
     }
     Ok(())

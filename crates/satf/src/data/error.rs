@@ -250,8 +250,8 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    pub(super) fn of_line(found: impl Into<Box<str>>, expected: impl Into<Box<str>>) -> Box<Self> {
-        Box::new(Fault { column: None, found: found.into(), expected: expected.into(), hint: None })
+    pub(super) fn of_line(found: impl Into<Box<str>>, expected: impl Into<Box<str>>) -> Self {
+        Fault { column: None, found: found.into(), expected: expected.into(), hint: None }
     }
 
     pub(super) fn at(self, path: &Path, line: u64) -> DataError {
@@ -288,14 +288,11 @@ pub(super) fn shown(bytes: &[u8]) -> String {
                 break;
             }
             left -= 1;
-            text.push_str(&format!("\\x{byte:02x}"));
+            text.extend(std::ascii::escape_default(*byte).map(char::from));
         }
     }
     text.push('"');
-    if left == 0 {
-        text.push_str(&format!("... ({} bytes)", bytes.len()));
-    }
-    text
+    if left == 0 { format!("{text}... ({} bytes)", bytes.len()) } else { text }
 }
 
 #[cfg(test)]
@@ -306,7 +303,7 @@ mod tests {
     fn values_are_shown_short_and_without_control_bytes() {
         assert_eq!(shown("né 'x'".as_bytes()), "\"né 'x'\"");
         assert_eq!(shown(b"a\x00\"\n\xff"), r#""a\0\"\n\xff""#);
-        let long = shown(&[b'x'; 100_000]);
+        let long = shown(&vec![b'x'; 100_000]);
         assert!(long.len() < 100 && long.ends_with("... (100000 bytes)"), "{long}");
     }
 }

@@ -129,16 +129,14 @@ fn detect_line(line: &[u8], has_delimiter: bool) -> Option<Format> {
 }
 
 fn detect_object(inside: &[u8]) -> Format {
-    match inside {
-        [b'\'' | b'u' | b'U', ..] => Format::Steam,
-        _ => {
-            let has = |key: &str| memmem::find(inside, key.as_bytes()).is_some();
-            if has("\"reviewerID\"") && has("\"asin\"") && has("\"unixReviewTime\"") {
-                Format::Amazon
-            } else {
-                Format::JsonLines
-            }
-        }
+    if let [b'\'' | b'u' | b'U', ..] = inside {
+        return Format::Steam;
+    }
+    let has = |key: &str| memmem::find(inside, key.as_bytes()).is_some();
+    if has("\"reviewerID\"") && has("\"asin\"") && has("\"unixReviewTime\"") {
+        Format::Amazon
+    } else {
+        Format::JsonLines
     }
 }
 

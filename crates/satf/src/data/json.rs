@@ -78,7 +78,7 @@ pub(super) fn read(
         let number = line.number;
         let text = source.text(line);
         if memchr(0, text).is_some() {
-            intake.bad_row(number, *nul_fault(text))?;
+            intake.bad_row(number, nul_fault(text))?;
             continue;
         }
         let keys = match &mut keys {
@@ -118,7 +118,7 @@ fn parse<'a, S: DeserializeSeed<'a>>(text: &'a [u8], seed: S) -> Result<S::Value
     value.map_err(|error| {
         // The parser counts lines too, and here there is only one.
         let reason = error.to_string().replace(" at line 1 column", " at byte");
-        Fault::of_line(format!("{} ({reason})", shown(text)), "a JSON object")
+        Box::new(Fault::of_line(format!("{} ({reason})", shown(text)), "a JSON object"))
     })
 }
 

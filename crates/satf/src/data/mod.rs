@@ -14,6 +14,7 @@ mod delimited;
 mod error;
 mod format;
 mod intake;
+mod interner;
 mod json;
 mod log_builder;
 mod options;

@@ -17,7 +17,7 @@ use super::columns::{self, Chosen, ColumnNames};
 use super::error::shown;
 use super::intake::Intake;
 use super::log_builder::Field;
-use super::source::Source;
+use super::source::{MAGIC_LENGTH, Source};
 use super::write::{CLOCK_KEY, CLOCK_ROW_ORDER, VERSION, VERSION_KEY};
 use super::{DataError, columns::Role};
 use crate::interactions::Clock;
@@ -76,7 +76,7 @@ pub(super) fn read(source: Source<'_>, intake: &mut Intake<'_>) -> Result<u64, D
         .map_err(|error| broken(&error))?;
 
     let mut row = 0u64;
-    let mut told = 0u64;
+    let mut told = MAGIC_LENGTH;
     for batch in reader {
         let batch = batch.map_err(|error| broken(&error))?;
         let column = |at: usize| Column::new(batch.column(place(at))).map_err(|error| broken(&error));
@@ -94,9 +94,10 @@ pub(super) fn read(source: Source<'_>, intake: &mut Intake<'_>) -> Result<u64, D
             intake.row(row, users.get(at), items.get(at), time)?;
         }
         let done = (u128::from(size) * u128::from(row.min(num_rows)) / u128::from(num_rows)) as u64;
-        intake.monitor.advance(done - told);
-        told = done;
+        intake.monitor.advance(done.saturating_sub(told));
+        told = told.max(done);
     }
+    intake.monitor.advance(size.saturating_sub(told));
     Ok(size)
 }
 
@@ -162,9 +163,10 @@ impl Column {
             DataType::Dictionary(_, values) => return Column::new(&cast(array, values)?),
             DataType::UInt64 => Column::Unsigned(array.as_primitive::<UInt64Type>().clone()),
             DataType::Date32 => Column::Times(integers(&cast(array, &DataType::Int32)?)?, DAY),
-            DataType::Date64 => Column::Times(integers(array)?, 1_000),
             DataType::Timestamp(TimeUnit::Second, _) => Column::Times(integers(array)?, 1_000_000),
-            DataType::Timestamp(TimeUnit::Millisecond, _) => Column::Times(integers(array)?, 1_000),
+            DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => {
+                Column::Times(integers(array)?, 1_000)
+            }
             DataType::Timestamp(TimeUnit::Microsecond, _) => Column::Times(integers(array)?, 1),
             DataType::Timestamp(TimeUnit::Nanosecond, _) => Column::Nanoseconds(integers(array)?),
             DataType::Null => Column::Nulls,
@@ -184,7 +186,6 @@ impl Column {
     fn get(&self, row: usize) -> Field<'_> {
         const NULL: Field<'static> = Field::Other("null");
         match self {
-            Column::Nulls => NULL,
             Column::Integers(values) if values.is_valid(row) => Field::Integer(values.value(row)),
             Column::Unsigned(values) if values.is_valid(row) => {
                 let value = values.value(row);

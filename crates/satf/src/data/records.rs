@@ -70,13 +70,13 @@ impl Records {
         let Some(line) = source.next_line()? else { return Ok(None) };
         let text = source.text(line);
         if memchr(0, text).is_some() {
-            return Ok(Some((line.number, Err(nul_fault(text)))));
+            return Ok(Some((line.number, Err(Box::new(nul_fault(text))))));
         }
         self.spans.clear();
         match self.splitting {
             Splitting::Delimiter(_) if memchr(b'"', text).is_some() => {
                 if let Some(fault) = self.quoted.read(source, line, &mut self.spans)? {
-                    return Ok(Some((line.number, Err(fault))));
+                    return Ok(Some((line.number, Err(Box::new(fault)))));
                 }
                 return Ok(Some((line.number, Ok(Record { bytes: &self.quoted.bytes, spans: &self.spans }))));
             }
@@ -121,7 +121,7 @@ fn find_double_colon(text: &[u8]) -> Option<usize> {
     text.windows(2).position(|pair| pair == b"::")
 }
 
-pub(super) fn nul_fault(text: &[u8]) -> Box<Fault> {
+pub(super) fn nul_fault(text: &[u8]) -> Fault {
     let at = memchr(0, text).unwrap_or(0);
     Fault::of_line(format!("a NUL byte after {at} bytes of {}", shown(text)), "text")
 }
@@ -155,7 +155,7 @@ impl Quoted {
         source: &mut Source<'_>,
         first: Line,
         spans: &mut Vec<(usize, usize)>,
-    ) -> Result<Option<Box<Fault>>, DataError> {
+    ) -> Result<Option<Fault>, DataError> {
         let mut filled = Filled::default();
         let mut line = first;
         let mut length = 0;
@@ -184,14 +184,12 @@ impl Quoted {
                 );
                 return Ok(None);
             }
-            line = match source.next_raw_line()? {
-                Some(line) => line,
-                None => {
-                    let found = format!("the end of the file after {}", shown(&self.bytes[..filled.bytes]));
-                    self.restart();
-                    return Ok(Some(Fault::of_line(found, "a closing quote")));
-                }
+            let Some(next) = source.next_raw_line()? else {
+                let found = format!("the end of the file after {}", shown(&self.bytes[..filled.bytes]));
+                self.restart();
+                return Ok(Some(Fault::of_line(found, "a closing quote")));
             };
+            line = next;
         }
     }
 

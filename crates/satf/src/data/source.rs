@@ -9,6 +9,9 @@ use memchr::memchr;
 use super::DataError;
 use crate::monitor::Monitor;
 
+/// What is read to tell packed files and Parquet from text.
+pub(super) const MAGIC_LENGTH: u64 = 4;
+
 /// The most bytes a line, or a quoted record of several lines, may have.
 pub(super) const LONGEST_LINE: usize = 16 << 20;
 
@@ -43,8 +46,11 @@ pub(super) struct Source<'a> {
 impl<'a> Source<'a> {
     pub(super) fn open(path: &Path, monitor: &'a dyn Monitor) -> Result<Self, DataError> {
         let mut file = File::open(path).map_err(|source| DataError::open(path, source))?;
-        let mut magic = Vec::with_capacity(4);
-        file.by_ref().take(4).read_to_end(&mut magic).map_err(|source| DataError::open(path, source))?;
+        let mut magic = Vec::new();
+        file.by_ref()
+            .take(MAGIC_LENGTH)
+            .read_to_end(&mut magic)
+            .map_err(|source| DataError::open(path, source))?;
         if magic.is_empty() {
             return Err(DataError::Empty { path: path.to_owned() });
         }
@@ -74,10 +80,11 @@ impl<'a> Source<'a> {
             line: 0,
             text_bytes: 0,
         };
-        while source.end < 3 && !source.at_end {
+        // Parquet is read from its end, not from here.
+        while source.end < 3 && !source.at_end && !is_parquet {
             source.fill()?;
         }
-        if source.end == 0 {
+        if source.end == 0 && !is_parquet {
             return Err(DataError::Empty { path: path.to_owned() });
         }
         if source.buffer[..source.end].starts_with(b"\xEF\xBB\xBF") {

@@ -21,7 +21,7 @@ pub(super) fn read(source: &mut Source<'_>, intake: &mut Intake<'_>) -> Result<(
     while let Some(line) = source.next_line()? {
         let text = source.text(line);
         if memchr(0, text).is_some() {
-            intake.bad_row(line.number, *nul_fault(text))?;
+            intake.bad_row(line.number, nul_fault(text))?;
             continue;
         }
         match parse(text, &keys, &mut spelled) {
@@ -43,7 +43,7 @@ fn parse<'a>(
     let mut values = [Value::Missing; 3];
     let malformed = |error: super::python_literal::SyntaxError| {
         let found = format!("{} ({} at byte {})", shown(text), error.what, error.at + 1);
-        Fault::of_line(found, "a Python dictionary")
+        Box::new(Fault::of_line(found, "a Python dictionary"))
     };
     let mut dictionary = Dictionary::open(text).map_err(malformed)?;
     while let Some(key) = dictionary.next_key().map_err(malformed)? {

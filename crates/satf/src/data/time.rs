@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::civil::{Date, DateTime};
 
-use super::error::{Fault, Place, shown};
+use super::error::{Fault, Place};
 use super::log_builder::{Field, Rejection};
 use super::{DataError, TimeUnit};
 
@@ -117,22 +117,16 @@ impl TimeReader {
         path: &Path,
         line: u64,
     ) -> Result<(), Rejection> {
-        match &self.found {
-            Some((first, _)) if *first == unit => Ok(()),
-            found => {
-                let place = Place { path: path.to_owned(), line, value: value(), looks_like: unit.name() };
-                match found {
-                    Some((_, first)) => Err(Rejection::Log(DataError::MixedTimeUnits {
-                        first: Box::new(first.clone()),
-                        second: Box::new(place),
-                    })),
-                    None => {
-                        self.found = Some((unit, place));
-                        Ok(())
-                    }
-                }
-            }
+        if self.found.as_ref().is_some_and(|(first, _)| *first == unit) {
+            return Ok(());
         }
+        let place = Place { path: path.to_owned(), line, value: value(), looks_like: unit.name() };
+        if let Some((_, first)) = &self.found {
+            let (first, second) = (Box::new(first.clone()), Box::new(place));
+            return Err(Rejection::Log(DataError::MixedTimeUnits { first, second }));
+        }
+        self.found = Some((unit, place));
+        Ok(())
     }
 }
 
@@ -246,21 +240,6 @@ pub(super) fn to_iso(micros: i64) -> Option<String> {
     let epoch = DateTime::from_parts(EPOCH, jiff::civil::Time::midnight());
     let time = epoch.checked_add(jiff::SignedDuration::from_micros(micros)).ok()?;
     (time.year() >= 0).then(|| format!("{time}Z"))
-}
-
-impl Field<'_> {
-    /// The value, fit for a message.
-    pub(super) fn shown(&self) -> String {
-        match self {
-            Field::Plain([]) | Field::Text([]) => "nothing".to_owned(),
-            Field::Plain(text) | Field::Text(text) => shown(text),
-            Field::Integer(number) | Field::Micros(number) => number.to_string(),
-            Field::Unsigned(number) => number.to_string(),
-            Field::Float(number) => format!("{number}"),
-            Field::Other(what) => (*what).to_owned(),
-            Field::Missing => "nothing".to_owned(),
-        }
-    }
 }
 
 #[cfg(test)]
