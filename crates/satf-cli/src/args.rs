@@ -9,13 +9,18 @@ use satf::prepare::{Duplicates, Offset, TiePolicy};
 
 /// Next-item recommendation from ordered histories, on a CPU.
 #[derive(Debug, Parser)]
-#[command(name = "satf", version, arg_required_else_help = true, after_help = "Examples:
+#[command(
+    name = "satf",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:
   satf demo                                          everything at once, on a made-up shop log
   satf stats ratings.csv                             what is in a log
   satf prepare reviews.json.gz --core 5 -o log.parquet
   satf evaluate log.parquet --model mp,pure-svd,transitions
 
-Exit codes: 0 done, 1 it could not be done (stderr says why), 2 the command line is wrong, 130 interrupted.")]
+Exit codes: 0 done, 1 it could not be done (stderr says why), 2 the command line is wrong, 130 interrupted."
+)]
 pub(crate) struct Arguments {
     /// Number of threads [default: all cores]. Results do not depend on it.
     #[arg(long, global = true, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
@@ -62,7 +67,7 @@ pub(crate) struct LogArguments {
 #[command(next_help_heading = "Reading")]
 struct ReadingArguments {
     /// Format of the files [default: by content]
-    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    #[arg(long, value_name = "FORMAT", value_parser = str::parse::<Format>)]
     format: Option<Format>,
     /// Column of the user: a name, or a number from 1 in files without header
     #[arg(long, value_name = "COLUMN")]
@@ -340,10 +345,6 @@ impl From<IdTypeArgument> for IdType {
             IdTypeArgument::String => IdType::String,
         }
     }
-}
-
-fn parse_format(text: &str) -> Result<Format, String> {
-    text.parse::<Format>().map_err(|error| error.to_string())
 }
 
 fn parse_yes_no(text: &str) -> Result<bool, String> {

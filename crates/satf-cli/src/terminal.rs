@@ -28,10 +28,8 @@ impl Terminal {
     pub(crate) fn install(quiet: bool, verbose: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let terminal = Terminal {
-            bar: ProgressBar::with_draw_target(Some(0), target),
-            iterations: Arc::default(),
-        };
+        let terminal =
+            Terminal { bar: ProgressBar::with_draw_target(Some(0), target), iterations: Arc::default() };
         let level = match (quiet, verbose) {
             (true, _) => Level::ERROR,
             (_, true) => Level::DEBUG,

@@ -32,8 +32,10 @@ fn a_wrong_command_line_exits_with_2() {
 fn stats_speak_to_people_and_to_programs() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.csv");
-    fs::write(&path, "user,item,time\na,x,2020-01-01\na,y,2020-01-02\nb,x,2020-01-02\na,x,2020-02-01\n").unwrap();
-    let json: Value = serde_json::from_str(&satf(&["stats", path.to_str().unwrap(), "--json"]).succeeds()).unwrap();
+    fs::write(&path, "user,item,time\na,x,2020-01-01\na,y,2020-01-02\nb,x,2020-01-02\na,x,2020-02-01\n")
+        .unwrap();
+    let json: Value =
+        serde_json::from_str(&satf(&["stats", path.to_str().unwrap(), "--json"]).succeeds()).unwrap();
     let expected = serde_json::json!({
         "users": 2, "items": 2, "rows": 4, "average_history": 2.0, "median_history": 2.0, "density": 0.75,
         "first_time": "2020-01-01T00:00:00Z", "last_time": "2020-02-01T00:00:00Z", "duplicates": 1, "tied_rows": 0,
@@ -57,7 +59,8 @@ fn preparing_keeps_what_it_says_and_the_result_is_a_log_like_any_other() {
     drop(file);
     for name in ["log.parquet", "log.csv"] {
         let out = folder.path().join(name);
-        let arguments = ["prepare", raw.to_str().unwrap(), "--core", "5", "--json", "-o", out.to_str().unwrap()];
+        let arguments =
+            ["prepare", raw.to_str().unwrap(), "--core", "5", "--json", "-o", out.to_str().unwrap()];
         let json: Value = serde_json::from_str(&satf(&arguments).succeeds()).unwrap();
         assert_eq!(json["read_rows"], 32);
         assert_eq!((&json["removed_duplicates"], &json["removed_by_core"]), (&1.into(), &1.into()));
@@ -88,8 +91,23 @@ fn evaluation_is_the_same_bytes_on_any_number_of_threads() {
     for model in ["mp", "random", "pure-svd", "ease", "vmis-knn", "transitions"] {
         let on = |threads: &str| {
             let outcome = satf(&[
-                "evaluate", &log, "--model", model, "--valid", "3weeks", "--test", "3weeks", "--max-len", "50", "--at",
-                "5,10", "--seed", "3", "--threads", threads, "--json",
+                "evaluate",
+                &log,
+                "--model",
+                model,
+                "--valid",
+                "3weeks",
+                "--test",
+                "3weeks",
+                "--max-len",
+                "50",
+                "--at",
+                "5,10",
+                "--seed",
+                "3",
+                "--threads",
+                threads,
+                "--json",
             ]);
             let json: Value = serde_json::from_str(&outcome.succeeds()).unwrap();
             for metric in ["NDCG@10", "HR@10", "MRR@10", "COV@10", "NDCG@5"] {
@@ -97,7 +115,8 @@ fn evaluation_is_the_same_bytes_on_any_number_of_threads() {
             }
             assert!(json["train_seconds"].is_f64() && json["evaluate_seconds"].is_f64());
             let events = &json["events"];
-            let sum = ["scored", "unscored_first"].map(|name| events[name].as_u64().unwrap()).iter().sum::<u64>();
+            let sum =
+                ["scored", "unscored_first"].map(|name| events[name].as_u64().unwrap()).iter().sum::<u64>();
             assert_eq!(sum, events["known"].as_u64().unwrap());
             without_timings(json).to_string()
         };
@@ -111,7 +130,15 @@ fn configuration_comes_from_a_file_and_from_set() {
     let file = folder.path().join("svd.toml");
     fs::write(&file, "rank = 12\nscaling = 0.2\n").unwrap();
     let arguments = [
-        "evaluate", &log, "--model", "pure-svd", "--config", file.to_str().unwrap(), "--set", "rescaled=true", "--json",
+        "evaluate",
+        &log,
+        "--model",
+        "pure-svd",
+        "--config",
+        file.to_str().unwrap(),
+        "--set",
+        "rescaled=true",
+        "--json",
     ];
     let json: Value = serde_json::from_str(&satf(&arguments).succeeds()).unwrap();
     assert_eq!(json["configuration"]["rank"], 12);
@@ -139,14 +166,21 @@ fn configuration_comes_from_a_file_and_from_set() {
 fn two_runs_are_compared_event_by_event() {
     let (folder, log) = shop_log(600);
     let scores = folder.path().join("scores.parquet");
-    satf(&["evaluate", &log, "--model", "mp,transitions", "--per-event", scores.to_str().unwrap()]).succeeds();
-    let file = |model: &str| folder.path().join(format!("scores.{model}.parquet")).to_str().unwrap().to_owned();
+    satf(&["evaluate", &log, "--model", "mp,transitions", "--per-event", scores.to_str().unwrap()])
+        .succeeds();
+    let file =
+        |model: &str| folder.path().join(format!("scores.{model}.parquet")).to_str().unwrap().to_owned();
     let (mp, transitions) = (file("mp"), file("transitions"));
 
-    let json: Value =
-        serde_json::from_str(&satf(&["compare", &mp, &transitions, &mp, "--draws", "2000", "--json"]).succeeds()).unwrap();
+    let json: Value = serde_json::from_str(
+        &satf(&["compare", &mp, &transitions, &mp, "--draws", "2000", "--json"]).succeeds(),
+    )
+    .unwrap();
     let better = &json["comparisons"][0]["metrics"]["NDCG@10"];
-    assert!(better["difference"].as_f64().unwrap() > 0.0 && better["p_value"].as_f64().unwrap() < 0.01, "{better}");
+    assert!(
+        better["difference"].as_f64().unwrap() > 0.0 && better["p_value"].as_f64().unwrap() < 0.01,
+        "{better}"
+    );
     let same = &json["comparisons"][1]["metrics"]["NDCG@10"];
     assert_eq!((same["difference"].as_f64(), same["p_value"].as_f64()), (Some(0.0), Some(1.0)));
 
@@ -163,11 +197,16 @@ fn leave_one_out_is_labelled_and_ties_are_counted() {
     let mut text = String::from("user,item,time\n");
     for user in 0..30 {
         for step in 0..6 {
-            text.push_str(&format!("{user},{},{}\n", (user * 7 + step * 3) % 17, 1_600_000_000 + step / 2 * 86_400));
+            text.push_str(&format!(
+                "{user},{},{}\n",
+                (user * 7 + step * 3) % 17,
+                1_600_000_000 + step / 2 * 86_400
+            ));
         }
     }
     fs::write(&path, text).unwrap();
-    let arguments = ["evaluate", path.to_str().unwrap(), "--model", "transitions", "--split", "leave-one-out", "--json"];
+    let arguments =
+        ["evaluate", path.to_str().unwrap(), "--model", "transitions", "--split", "leave-one-out", "--json"];
     let Outcome { stdout, stderr, code } = satf(&arguments);
     assert_eq!(code, 0, "{stderr}");
     let json: Value = serde_json::from_str(&stdout).unwrap();

@@ -2,6 +2,8 @@
 //!
 //! They are not part of the project. Without them these tests pass without checking anything, and say so.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 mod satf_binary;
 
 use std::path::PathBuf;
@@ -36,7 +38,9 @@ fn statistics_are_those_of_the_paper() {
         assert_eq!(stats["duplicates"], 0, "{name}");
         let history = (stats["average_history"].as_f64().unwrap(), stats["median_history"].as_f64().unwrap());
         match name {
-            "ml-1m.ratings.dat.gz" => assert!((history.0 - 165.6).abs() < 0.05 && (history.1 - 96.0).abs() < 1e-9),
+            "ml-1m.ratings.dat.gz" => {
+                assert!((history.0 - 165.6).abs() < 0.05 && (history.1 - 96.0).abs() < 1e-9);
+            }
             "amz-beauty.csv.gz" => assert!((history.0 - 8.9).abs() < 0.05 && (history.1 - 6.0).abs() < 1e-9),
             _ => {}
         }
@@ -48,8 +52,19 @@ fn beauty_has_the_events_and_the_scores_of_the_reference() {
     let Some(path) = dataset("amz-beauty.csv.gz") else { return };
     let run = |model: &str, ties: &str| -> Value {
         let arguments = [
-            "evaluate", &path, "--model", model, "--valid", "3weeks", "--test", "3weeks", "--max-len", "50", "--ties",
-            ties, "--json",
+            "evaluate",
+            &path,
+            "--model",
+            model,
+            "--valid",
+            "3weeks",
+            "--test",
+            "3weeks",
+            "--max-len",
+            "50",
+            "--ties",
+            ties,
+            "--json",
         ];
         serde_json::from_str(&satf(&arguments).succeeds()).unwrap()
     };

@@ -1,5 +1,7 @@
 //! Bad input gets a clear message and a non-zero exit, never a panic.
 
+#![allow(clippy::unwrap_used)]
+
 mod satf_binary;
 
 use std::fs;
@@ -69,7 +71,12 @@ fn a_line_of_a_hundred_megabytes() {
 #[test]
 fn rows_that_do_not_fit() {
     let log = |row: &str| format!("userid,itemid,timestamp\n1,10,1500000000\n{row}\n").into_bytes();
-    refused(&["stats"], "user.csv", &log("x7,10,1500000001"), &["line 3", "userid", "x7", "--user-type string"]);
+    refused(
+        &["stats"],
+        "user.csv",
+        &log("x7,10,1500000001"),
+        &["line 3", "userid", "x7", "--user-type string"],
+    );
     refused(&["stats"], "time.csv", &log("1,11,1e30"), &["line 3", "timestamp", "1e30"]);
     refused(&["stats"], "nan.csv", &log("1,11,NaN"), &["line 3", "timestamp", "NaN"]);
     refused(&["stats"], "word.csv", &log("1,11,yesterday"), &["line 3", "timestamp", "yesterday"]);
@@ -108,12 +115,18 @@ fn logs_that_cannot_be_evaluated() {
     refused(&EVALUATE, "one-item.csv", &rows(&one_item), &["1 items", "at least 2"]);
     let mut unknown: Vec<_> = (0..20).map(|day| (day % 5, day % 4, day)).collect();
     unknown.extend([(1, 77, 22), (2, 78, 22)]);
-    refused(&EVALUATE, "unknown.csv", &rows(&unknown), &["no event of the test part can be scored", "2 are of items"]);
+    refused(
+        &EVALUATE,
+        "unknown.csv",
+        &rows(&unknown),
+        &["no event of the test part can be scored", "2 are of items"],
+    );
     let fine: Vec<_> = (0..20).map(|day| (day % 5, day % 4, day)).collect();
     let long = ["evaluate", "--model", "mp", "--valid", "3months", "--test", "1year"];
     refused(&long, "long.csv", &rows(&fine), &["no row is left for training", "2017-07-14"]);
     let gap = [(1, 1, 0), (2, 2, 1), (1, 2, 2), (1, 1, 60), (2, 1, 60)];
-    let on_validation = ["evaluate", "--model", "mp", "--valid", "1day", "--test", "1day", "--on", "validation"];
+    let on_validation =
+        ["evaluate", "--model", "mp", "--valid", "1day", "--test", "1day", "--on", "validation"];
     refused(&on_validation, "gap.csv", &rows(&gap), &["the validation part has no rows"]);
     refused(&EVALUATE, "order.txt", b"1 5\n1 6\n2 5\n2 7\n3 6\n3 7\n", &["no times", "leave-one-out"]);
 }

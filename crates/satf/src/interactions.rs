@@ -110,6 +110,7 @@ impl Ids {
     }
 
     /// The ids at `kept` (ascending positions), as a dictionary of their own.
+    #[must_use]
     pub fn subset(&self, kept: &[u32]) -> Ids {
         match self {
             Ids::Integers(ids) => Ids::Integers(kept.iter().map(|&at| ids[at as usize]).collect()),

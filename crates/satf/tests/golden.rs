@@ -81,7 +81,10 @@ fn assert_partition(partition: &Partition, expected: &Value, case: &str) {
         let expected = &expected[name.strip_suffix("@5").unwrap()];
         let close = |ours: f64, theirs: &Value| (ours - theirs.as_f64().unwrap()).abs() < 1e-12;
         assert!(close(estimate.value, &expected["value"]), "{case}: {name} {estimate:?} {expected}");
-        assert!(close(estimate.stderr.unwrap(), &expected["stderr"]), "{case}: {name} {estimate:?} {expected}");
+        assert!(
+            close(estimate.stderr.unwrap(), &expected["stderr"]),
+            "{case}: {name} {estimate:?} {expected}"
+        );
     }
     assert!((outcome.coverage(5) - expected["COV"].as_f64().unwrap()).abs() < 1e-12, "{case}: COV");
 }
@@ -101,7 +104,11 @@ fn splits_events_and_popularity_metrics_match_the_reference() {
             let split = Split::new(Timeline::new(&log, policy, 7), scheme).unwrap();
             let rows = ["train", "valid", "test"].map(|part| case["rows"][part].as_u64().unwrap() as usize);
             assert_eq!(split.rows(), rows, "{name}");
-            assert_partition(&split.validation().unwrap(), &case["validation"], &format!("{name}, validation"));
+            assert_partition(
+                &split.validation().unwrap(),
+                &case["validation"],
+                &format!("{name}, validation"),
+            );
             assert_partition(&split.test().unwrap(), &case["final"], &format!("{name}, final"));
         }
     }

@@ -1,5 +1,7 @@
 //! The split against its definition, on random logs.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -148,8 +150,12 @@ fn impossible_splits_say_why() {
         Split::new(Timeline::new(log, TiePolicy::File, 0), scheme(valid, test))?.test().map(|_| ())
     };
     let message = |result: Result<(), SplitError>| result.unwrap_err().to_string();
-    assert!(message(split(&calendar, "3weeks", "3weeks")).contains("reach back past the first row at 1970-01-01"));
-    assert!(message(split(&calendar, "1day", "1day")).contains("1 are of items unknown to the training part"));
+    assert!(
+        message(split(&calendar, "3weeks", "3weeks")).contains("reach back past the first row at 1970-01-01")
+    );
+    assert!(
+        message(split(&calendar, "1day", "1day")).contains("1 are of items unknown to the training part")
+    );
     let ordered = log(&rows, Clock::RowOrder);
     assert!(message(split(&ordered, "1day", "1day")).contains("leave-one-out"));
     let lonely = log(&[(0, 0, 0), (0, 1, 1), (0, 2, 5), (0, 1, 9)], Clock::Calendar);

@@ -44,7 +44,8 @@ pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::
             .iter()
             .map(|(name, difference)| Ok((name.clone(), serde_json::to_value(difference)?)))
             .collect::<Result<_, serde_json::Error>>()?;
-        reports.push(json!({ "file": path, "events": events, "unpaired": paired.unpaired, "metrics": metrics }));
+        reports
+            .push(json!({ "file": path, "events": events, "unpaired": paired.unpaired, "metrics": metrics }));
     }
     terminal.finish();
     if arguments.json {
@@ -61,7 +62,8 @@ pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::
 
 fn describe(base: &Path, other: &Path, events: usize, differences: &[(String, Difference)]) -> String {
     let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let mut shown = table::with_header(&["metric", &name(base), &name(other), "difference", "95 % interval", "p"]);
+    let mut shown =
+        table::with_header(&["metric", &name(base), &name(other), "difference", "95 % interval", "p"]);
     for (metric, difference) in differences {
         shown.add_row([
             metric.clone(),

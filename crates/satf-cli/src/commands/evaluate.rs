@@ -72,10 +72,11 @@ pub(crate) fn cut(log: &Interactions, protocol: &ProtocolArguments) -> anyhow::R
                 (Some(valid), Some(test)) => (valid, test),
                 (Some(one), None) | (None, Some(one)) => (one, one),
                 (None, None) => {
-                    let offset = suggest_offset(&timeline, ENOUGH_EVENTS.min(timeline.rows.len() / 50)).context(
-                        "no usual offset leaves enough rows for training, validation and test; \
+                    let offset = suggest_offset(&timeline, ENOUGH_EVENTS.min(timeline.rows.len() / 50))
+                        .context(
+                            "no usual offset leaves enough rows for training, validation and test; \
                          hint: give --valid and --test, such as --valid 3weeks --test 3weeks",
-                    )?;
+                        )?;
                     tracing::warn!("no offsets given: taking --valid {offset} --test {offset}");
                     (offset, offset)
                 }

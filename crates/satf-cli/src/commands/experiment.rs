@@ -38,7 +38,8 @@ impl Run {
         check_cancelled(terminal)?;
         let train_seconds = start.elapsed().as_secs_f64();
         let start = Instant::now();
-        let evaluation = evaluate(&*model, &partition.holdout, partition.train.num_items(), options, terminal)?;
+        let evaluation =
+            evaluate(&*model, &partition.holdout, partition.train.num_items(), options, terminal)?;
         let evaluate_seconds = start.elapsed().as_secs_f64();
         let (configuration, iterations) = (configured.configuration.clone(), terminal.take_iterations());
         Ok(Run { name, model, evaluation, configuration, iterations, train_seconds, evaluate_seconds })

@@ -23,7 +23,11 @@ use crate::terminal::Terminal;
 fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions, ReadReport)> {
     let (interactions, report) = read_log(&log.files, &log.read_options(), terminal)?;
     if report.skipped_rows > 0 {
-        tracing::warn!("skipped {} bad row(s); the first: {}", report.skipped_rows, report.skipped_messages.first().map_or("", |message| message));
+        tracing::warn!(
+            "skipped {} bad row(s); the first: {}",
+            report.skipped_rows,
+            report.skipped_messages.first().map_or("", |message| message)
+        );
     }
     Ok((interactions, report))
 }

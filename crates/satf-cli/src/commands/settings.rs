@@ -23,11 +23,17 @@ pub(crate) fn configure(
     let entries = models.iter().map(|name| ModelEntry::find(name.trim())).collect::<Result<Vec<_>, _>>()?;
     let file = file.map(read_table).transpose()?.unwrap_or_default();
     let by_model = file.iter().any(|(key, value)| value.is_table() && is_model(key));
-    if let Some((key, _)) = file.iter().find(|(key, value)| by_model && !(value.is_table() && is_model(key))) {
-        bail!("'{key}' in the configuration file: expected only tables named after models, as the file has one");
+    if let Some((key, _)) = file.iter().find(|(key, value)| by_model && !(value.is_table() && is_model(key)))
+    {
+        bail!(
+            "'{key}' in the configuration file: expected only tables named after models, as the file has one"
+        );
     }
     if entries.len() > 1 && !by_model && !file.is_empty() {
-        bail!("with several models the configuration file needs a table for each, such as [{}]", entries[0].name);
+        bail!(
+            "with several models the configuration file needs a table for each, such as [{}]",
+            entries[0].name
+        );
     }
     let assignments = assignments.iter().map(|text| parse_assignment(text)).collect::<Result<Vec<_>, _>>()?;
     for (model, key, _) in &assignments {
@@ -35,10 +41,9 @@ pub(crate) fn configure(
             Some(name) if !entries.iter().any(|entry| entry.name == name) => {
                 bail!("--set {name}.{key}: {name} is not among the models asked for")
             }
-            None if entries.len() > 1 => bail!(
-                "--set {key}: with several models say which one, such as {}.{key}",
-                entries[0].name
-            ),
+            None if entries.len() > 1 => {
+                bail!("--set {key}: with several models say which one, such as {}.{key}", entries[0].name)
+            }
             _ => {}
         }
     }
@@ -118,7 +123,8 @@ mod tests {
     #[test]
     fn several_models_have_their_own_tables() {
         let file = "[pure-svd]\nrank = 7\n[transitions]\nwindow = 3";
-        let configured = outcome(&["transitions", "pure-svd", "mp"], Some(file), &["pure-svd.seed=1"]).unwrap();
+        let configured =
+            outcome(&["transitions", "pure-svd", "mp"], Some(file), &["pure-svd.seed=1"]).unwrap();
         assert_eq!((&configured[0]["window"], &configured[1]["rank"]), (&3.into(), &7.into()));
         assert_eq!(configured[1]["seed"], 1);
     }

@@ -1,5 +1,7 @@
 //! Runs the binary under test.
 
+#![allow(clippy::unwrap_used)]
+
 use std::process::Command;
 
 use assert_cmd::cargo::cargo_bin;
@@ -7,22 +9,22 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// What a run of the binary left.
-pub struct Outcome {
-    pub stdout: String,
-    pub stderr: String,
-    pub code: i32,
+pub(crate) struct Outcome {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: i32,
 }
 
 impl Outcome {
     /// The output of a run that must have gone well.
-    pub fn succeeds(self) -> String {
+    pub(crate) fn succeeds(self) -> String {
         assert_eq!(self.code, 0, "{}", self.stderr);
         self.stdout
     }
 }
 
 /// Runs `satf` with arguments. A panic fails the test, whatever it expects.
-pub fn satf(arguments: &[&str]) -> Outcome {
+pub(crate) fn satf(arguments: &[&str]) -> Outcome {
     let output = Command::new(cargo_bin("satf")).args(arguments).output().unwrap();
     let outcome = Outcome {
         stdout: String::from_utf8(output.stdout).unwrap(),
@@ -35,7 +37,7 @@ pub fn satf(arguments: &[&str]) -> Outcome {
 
 /// A prepared shop log of so many users, and its path.
 #[allow(dead_code)]
-pub fn shop_log(users: usize) -> (TempDir, String) {
+pub(crate) fn shop_log(users: usize) -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shop.parquet").to_str().unwrap().to_owned();
     satf(&["generate", "--users", &users.to_string(), "-o", &path]).succeeds();
@@ -44,7 +46,7 @@ pub fn shop_log(users: usize) -> (TempDir, String) {
 
 /// A report without what depends on the clock.
 #[allow(dead_code)]
-pub fn without_timings(mut report: Value) -> Value {
+pub(crate) fn without_timings(mut report: Value) -> Value {
     if let Some(fields) = report.as_object_mut() {
         fields.retain(|name, _| !name.ends_with("seconds"));
     }

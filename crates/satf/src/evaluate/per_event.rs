@@ -82,7 +82,11 @@ pub struct PairedEvents {
 }
 
 /// Writes the results of an evaluation: CSV if the name ends in `.csv`, else Parquet.
-pub fn write_per_event(path: &Path, partition: &Partition, evaluation: &Evaluation) -> Result<(), PerEventError> {
+pub fn write_per_event(
+    path: &Path,
+    partition: &Partition,
+    evaluation: &Evaluation,
+) -> Result<(), PerEventError> {
     let (holdout, catalog) = (&partition.holdout, &partition.train.catalog);
     let events = &holdout.events;
     let ids = |ids: &Ids, at: Vec<usize>| -> ArrayRef {
@@ -99,7 +103,10 @@ pub fn write_per_event(path: &Path, partition: &Partition, evaluation: &Evaluati
             "history_length".into(),
             Arc::new(UInt32Array::from_iter_values(events.iter().map(|event| event.history_len() as u32))),
         ),
-        ("rank".into(), Arc::new(evaluation.ranks.iter().map(|rank| rank.map(|rank| rank + 1)).collect::<UInt32Array>())),
+        (
+            "rank".into(),
+            Arc::new(evaluation.ranks.iter().map(|rank| rank.map(|rank| rank + 1)).collect::<UInt32Array>()),
+        ),
     ];
     for metric in evaluation.metrics() {
         let values = evaluation.ranks.iter().map(|&rank| metric.value(rank));
@@ -120,7 +127,8 @@ pub fn write_per_event(path: &Path, partition: &Partition, evaluation: &Evaluati
 fn write_parquet(writer: &mut BufWriter<File>, table: &RecordBatch) -> io::Result<()> {
     let properties =
         WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-    let mut parquet = ArrowWriter::try_new(writer, table.schema(), Some(properties)).map_err(io::Error::other)?;
+    let mut parquet =
+        ArrowWriter::try_new(writer, table.schema(), Some(properties)).map_err(io::Error::other)?;
     parquet.write(table).map_err(io::Error::other)?;
     parquet.close().map_err(io::Error::other)?;
     Ok(())
@@ -159,7 +167,11 @@ impl PerEvent {
             Err(error) => return Err(io_error(error)),
         };
         file.rewind().map_err(io_error)?;
-        let columns = if is_parquet { parquet_columns(file).map_err(|e| content(e.to_string()))? } else { csv_columns(file).map_err(|e| content(e.to_string()))? };
+        let columns = if is_parquet {
+            parquet_columns(file).map_err(|e| content(e.to_string()))?
+        } else {
+            csv_columns(file).map_err(|e| content(e.to_string()))?
+        };
 
         let column = |name: &str| {
             let found = columns.iter().find(|(known, _)| known == name).map(|(_, values)| values);
@@ -169,7 +181,8 @@ impl PerEvent {
         let mut repeats: HashMap<(String, String, i64), u32> = HashMap::new();
         let mut keys = Vec::with_capacity(users.len());
         for ((user, item), time) in users.iter().zip(items).zip(times) {
-            let time: i64 = time.parse().map_err(|_| content(format!("timestamp '{time}' is not a whole number")))?;
+            let time: i64 =
+                time.parse().map_err(|_| content(format!("timestamp '{time}' is not a whole number")))?;
             let repeat = repeats.entry((user.clone(), item.clone(), time)).or_insert(0);
             keys.push((user.clone(), item.clone(), time, *repeat));
             *repeat += 1;
@@ -179,7 +192,8 @@ impl PerEvent {
             if let Ok(metric) = name.parse::<Metric>() {
                 let values: Result<Vec<f64>, _> = values.iter().map(|value| value.parse::<f64>()).collect();
                 let values = values.ok().filter(|values| values.iter().all(|value| value.is_finite()));
-                let values = values.ok_or_else(|| content(format!("column `{name}` holds something else than numbers")))?;
+                let values = values
+                    .ok_or_else(|| content(format!("column `{name}` holds something else than numbers")))?;
                 metrics.push((metric, values));
             }
         }
@@ -206,7 +220,8 @@ impl PerEvent {
             second: other.path.clone(),
             what,
         };
-        let places: HashMap<&EventKey, usize> = other.keys.iter().enumerate().map(|(at, key)| (key, at)).collect();
+        let places: HashMap<&EventKey, usize> =
+            other.keys.iter().enumerate().map(|(at, key)| (key, at)).collect();
         let both: Vec<(usize, usize)> =
             self.keys.iter().enumerate().filter_map(|(at, key)| Some((at, *places.get(key)?))).collect();
         if both.is_empty() {
@@ -243,10 +258,12 @@ fn parquet_columns(file: File) -> Result<TextColumns, ParquetError> {
     for batch in reader {
         let batch = batch?;
         if columns.is_empty() {
-            columns = batch.schema().fields().iter().map(|field| (field.name().clone(), Vec::new())).collect();
+            columns =
+                batch.schema().fields().iter().map(|field| (field.name().clone(), Vec::new())).collect();
         }
         for ((_, texts), column) in columns.iter_mut().zip(batch.columns()) {
-            let column = cast(column, &DataType::Utf8).map_err(|e: ArrowError| ParquetError::External(Box::new(e)))?;
+            let column =
+                cast(column, &DataType::Utf8).map_err(|e: ArrowError| ParquetError::External(Box::new(e)))?;
             if let Some(values) = column.as_any().downcast_ref::<StringArray>() {
                 texts.extend(values.iter().map(|value| value.unwrap_or_default().to_owned()));
             }
@@ -257,7 +274,8 @@ fn parquet_columns(file: File) -> Result<TextColumns, ParquetError> {
 
 fn csv_columns(file: File) -> Result<TextColumns, csv::Error> {
     let mut reader = csv::Reader::from_reader(file);
-    let mut columns: TextColumns = reader.headers()?.iter().map(|name| (name.to_owned(), Vec::new())).collect();
+    let mut columns: TextColumns =
+        reader.headers()?.iter().map(|name| (name.to_owned(), Vec::new())).collect();
     for record in reader.records() {
         for ((_, texts), value) in columns.iter_mut().zip(&record?) {
             texts.push(value.to_owned());
@@ -278,7 +296,8 @@ mod tests {
         let rows: Vec<(i64, i64, i64)> =
             (0..400).map(|at| (at % 7, (at * at + at / 3) % 23, at * 3600)).collect();
         let log = log(&rows);
-        let scheme = SplitScheme::Calendar { valid: "2days".parse().unwrap(), test: "3days".parse().unwrap() };
+        let scheme =
+            SplitScheme::Calendar { valid: "2days".parse().unwrap(), test: "3days".parse().unwrap() };
         let split = Split::new(Timeline::new(&log, TiePolicy::File, 0), scheme).unwrap();
         let partition = split.test().unwrap();
         let model = RandomConfig { seed }.fit(&partition.train, &()).unwrap();
@@ -301,7 +320,8 @@ mod tests {
         assert_eq!((a.len(), paired.unpaired), (first.ranks.len(), 0));
         assert_eq!(paired.metrics.len(), 6);
         for (metric, ours, theirs) in &paired.metrics {
-            let expect = |run: &Evaluation| run.ranks.iter().map(|&rank| metric.value(rank)).collect::<Vec<_>>();
+            let expect =
+                |run: &Evaluation| run.ranks.iter().map(|&rank| metric.value(rank)).collect::<Vec<_>>();
             assert_eq!((ours, theirs), (&expect(&first), &expect(&second)), "{metric}");
         }
         assert_eq!(paired.users.iter().max(), Some(&6));

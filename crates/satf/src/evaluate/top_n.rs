@@ -19,7 +19,7 @@ pub struct Scored {
 
 impl Scored {
     /// Best first.
-    fn ranking(&self, other: &Self) -> Ordering {
+    fn ranking(self, other: Self) -> Ordering {
         other.score.total_cmp(&self.score).then(self.item.cmp(&other.item))
     }
 }
@@ -40,7 +40,7 @@ impl PartialOrd for Kept {
 }
 impl Ord for Kept {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.0.ranking(&other.0)
+        self.0.ranking(other.0)
     }
 }
 
@@ -64,7 +64,7 @@ pub fn top_n(scores: &[f32], n: usize) -> Vec<Scored> {
         }
     }
     let mut best: Vec<Scored> = heap.into_iter().map(|kept| kept.0).collect();
-    best.sort_unstable_by(Scored::ranking);
+    best.sort_unstable_by(|a, b| a.ranking(*b));
     best
 }
 

@@ -15,15 +15,14 @@ pub use catalog::showcase;
 pub use shape::{ShapeOptions, like};
 pub use shop::{ShopOptions, shop};
 
-use crate::models::Fault;
+use crate::models::{Fault, lines};
 
 /// Why a log cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GenerateError {
     /// Options with values outside their ranges: all of them.
-    #[error("the options of the generated log have {} fault(s):\n  {}", faults.len(),
-        faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n  "))]
+    #[error("the options of the generated log have {} fault(s):{}", faults.len(), lines(faults))]
     Options {
         /// Every fault.
         faults: Vec<Fault>,

@@ -1,5 +1,7 @@
 //! What can be wrong with a configuration or with fitting it.
 
+use std::fmt;
+
 use crate::monitor::Cancelled;
 
 /// One wrong field of a configuration.
@@ -16,7 +18,7 @@ pub struct Fault {
 
 impl Fault {
     /// A fault of `field`, which has `value` where `expected` was allowed.
-    pub fn new(field: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
+    pub fn new(field: &'static str, value: impl fmt::Display, expected: impl Into<String>) -> Self {
         Fault { field, value: value.to_string(), expected: expected.into() }
     }
 }
@@ -27,7 +29,7 @@ impl Fault {
 pub enum ModelError {
     /// Fields with values outside their ranges: all of them.
     #[error("the configuration of {model} has {} fault(s):{}", faults.len(),
-        faults.iter().map(|fault| format!("\n  {fault}")).collect::<String>())]
+        lines(faults))]
     Configuration {
         /// The model's name.
         model: &'static str,
@@ -67,6 +69,15 @@ pub enum ModelError {
     /// The caller asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
+}
+
+/// Each fault on an indented line of its own.
+pub(crate) fn lines(faults: &[impl fmt::Display]) -> String {
+    use fmt::Write;
+    faults.iter().fold(String::new(), |mut text, fault| {
+        write!(text, "\n  {fault}").expect("invariant: writing to a string does not fail");
+        text
+    })
 }
 
 impl ModelError {

@@ -12,6 +12,7 @@ mod transitions;
 mod vmis_knn;
 
 pub use ease::{Ease, EaseConfig};
+pub(crate) use error::lines;
 pub use error::{Fault, ModelError};
 pub use popularity::{Popularity, PopularityConfig};
 pub use random::{Random, RandomConfig};

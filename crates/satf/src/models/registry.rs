@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::error::lines;
 use super::{
-    EaseConfig, Learner, ModelError, PopularityConfig, RandomConfig, TransitionsConfig,
-    VmisKnnConfig,
+    EaseConfig, Learner, ModelError, PopularityConfig, RandomConfig, TransitionsConfig, VmisKnnConfig,
 };
 
 /// A model that can be asked for by name.
@@ -45,7 +45,7 @@ pub enum ConfigError {
     },
     /// Keys that do not exist or values of the wrong type: all of them.
     #[error("the configuration of {model} has {} fault(s):{}", faults.len(),
-        faults.iter().map(|fault| format!("\n  {fault}")).collect::<String>())]
+        lines(faults))]
     Keys {
         /// The model.
         model: &'static str,

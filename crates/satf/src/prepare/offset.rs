@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use jiff::tz::TimeZone;
 use jiff::Span;
+use jiff::tz::TimeZone;
 
 use crate::interactions::Timestamp;
 

@@ -37,7 +37,9 @@ pub enum SplitScheme {
 #[non_exhaustive]
 pub enum SplitError {
     /// The log has an order but no times.
-    #[error("this log has no times, only an order, so it cannot be cut at {0} before its end; hint: --split leave-one-out")]
+    #[error(
+        "this log has no times, only an order, so it cannot be cut at {0} before its end; hint: --split leave-one-out"
+    )]
     NoTimes(Offset),
     /// The offsets reach back past the first row.
     #[error(
@@ -212,7 +214,8 @@ impl<'a> Split<'a> {
                 (user, ItemIndex(item_ranks[row.item.get()]), row.time)
             }),
         );
-        let holdout = self.holdout(&train, &user_ranks, &item_ranks, rows_of(|part, holdout| part == holdout));
+        let holdout =
+            self.holdout(&train, &user_ranks, &item_ranks, &rows_of(|part, holdout| part == holdout));
         let EventCounts { rows, scored, dropped_unknown_items, unscored_first, .. } = holdout.counts;
         if rows == 0 {
             return Err(SplitError::EmptyHoldout { part: name, hint: "; hint: choose a longer offset" });
@@ -229,7 +232,7 @@ impl<'a> Split<'a> {
         train: &Histories,
         user_ranks: &[u32],
         item_ranks: &[u32],
-        rows: impl Iterator<Item = &'r Interaction> + Clone,
+        rows: &(impl Iterator<Item = &'r Interaction> + Clone),
     ) -> Holdout {
         // Lay out one sequence a holdout user: training items first, known holdout items after them.
         let users = &self.timeline.log.users;
@@ -291,15 +294,16 @@ impl<'a> Split<'a> {
 
 /// Offsets tried by [`suggest_offset`], shortest first.
 const USUAL_OFFSETS: [&str; 12] = [
-    "1day", "3days", "1week", "2weeks", "3weeks", "1month", "6weeks", "2months", "3months", "4months", "6months",
-    "1year",
+    "1day", "3days", "1week", "2weeks", "3weeks", "1month", "6weeks", "2months", "3months", "4months",
+    "6months", "1year",
 ];
 
 /// The shortest usual offset, for validation and test part alike, that leaves either of them at least `rows` rows
 /// and training the larger half of the log; `None` if there is no such offset or the log has no times.
 pub fn suggest_offset(timeline: &Timeline<'_>, rows: usize) -> Option<Offset> {
     USUAL_OFFSETS.iter().filter_map(|text| text.parse::<Offset>().ok()).find(|&offset| {
-        let Ok(split) = Split::new(timeline.clone(), SplitScheme::Calendar { valid: offset, test: offset }) else {
+        let Ok(split) = Split::new(timeline.clone(), SplitScheme::Calendar { valid: offset, test: offset })
+        else {
             return false;
         };
         let [train, valid, test] = split.rows();
@@ -314,8 +318,7 @@ fn calendar_parts(timeline: &Timeline<'_>, valid: Offset, test: Offset) -> Resul
     let (Some(first), Some(last)) = (timeline.rows.first(), timeline.rows.last()) else {
         return Err(SplitError::EmptyHoldout { part: "test", hint: ": the log is empty" });
     };
-    let too_long =
-        || SplitError::OffsetTooLong { valid, test, first: iso(first.time), last: iso(last.time) };
+    let too_long = || SplitError::OffsetTooLong { valid, test, first: iso(first.time), last: iso(last.time) };
     let test_from = test.before(last.time).ok_or_else(too_long)?;
     let valid_from = valid.before(test_from).ok_or_else(too_long)?;
     if first.time > valid_from {
