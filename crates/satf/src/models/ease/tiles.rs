@@ -29,6 +29,10 @@ pub(super) struct SymmetricTiles {
     /// `rows[i][j]`, `j <= i`: block `(i, j)`, of order [`TILE`] except at the lower edge. Of the diagonal
     /// blocks only the lower triangle counts.
     rows: Vec<Vec<Mat<f64>>>,
+    /// `A[i,k]` of the block being swept, as it was, and `A[i,k] D`. Kept from sweep to sweep: tiles allocated
+    /// and freed by turns on several threads would leave holes half as large as the matrix.
+    panel: Vec<Mat<f64>>,
+    scaled: Vec<Mat<f64>>,
 }
 
 /// A pivot was not positive: the matrix is not positive definite in double precision.
@@ -67,7 +71,9 @@ impl SymmetricTiles {
                 tiles
             })
             .collect();
-        SymmetricTiles { order, rows }
+        let panel: Vec<Mat<f64>> =
+            (0..num_blocks).map(|i| Mat::zeros(block_len(order, i), TILE.min(order))).collect();
+        SymmetricTiles { order, rows, scaled: panel.clone(), panel }
     }
 
     /// Number of blocks along a side: how often [`SymmetricTiles::sweep`] is called for an inverse.
@@ -78,37 +84,33 @@ impl SymmetricTiles {
     /// Sweeps block `k`. After an error the matrix is of no use.
     pub(super) fn sweep(&mut self, k: usize) -> Result<(), NotPositiveDefinite> {
         let pivot = inverse_of_lower(self.rows[k][k].as_ref())?;
-        // The old column of blocks A[.,k]; above the diagonal it is stored as row k, transposed.
-        let panel: Vec<Mat<f64>> = (0..self.num_blocks())
-            .map(|i| match i.cmp(&k) {
-                std::cmp::Ordering::Less => self.rows[k][i].transpose().to_owned(),
-                std::cmp::Ordering::Equal => Mat::new(),
-                std::cmp::Ordering::Greater => std::mem::replace(&mut self.rows[i][k], Mat::new()),
-            })
-            .collect();
-        let scaled: Vec<Mat<f64>> = panel
-            .par_iter()
-            .map(|block| {
-                let mut product = Mat::zeros(block.nrows(), pivot.ncols());
-                if block.nrows() > 0 {
-                    matmul(product.as_mut(), Accum::Replace, block.as_ref(), pivot.as_ref(), 1.0, Par::Seq);
+        let width = pivot.ncols();
+        let rows = &self.rows;
+        self.panel.par_iter_mut().zip(&mut self.scaled).enumerate().filter(|(i, _)| *i != k).for_each(
+            |(i, (block, scaled))| {
+                let mut block = block.subcols_mut(0, width);
+                if i < k {
+                    // Above the diagonal the column of blocks is stored as row k, transposed.
+                    block.copy_from(rows[k][i].transpose());
+                } else {
+                    block.copy_from(&rows[i][k]);
                 }
-                product
-            })
-            .collect();
-        self.rows.par_iter_mut().enumerate().filter(|(i, _)| *i != k).for_each(|(i, tiles)| {
-            tiles.par_iter_mut().enumerate().filter(|(j, _)| *j != k).for_each(|(j, tile)| {
-                let (left, right) = (scaled[i].as_ref(), panel[j].transpose());
-                matmul(tile.as_mut(), Accum::Add, left, right, -1.0, Par::Seq);
+                let scaled = scaled.subcols_mut(0, width);
+                matmul(scaled, Accum::Replace, block.as_ref(), pivot.as_ref(), 1.0, Par::Seq);
+            },
+        );
+        let (panel, scaled) = (&self.panel, &self.scaled);
+        self.rows.par_iter_mut().enumerate().for_each(|(i, tiles)| {
+            tiles.par_iter_mut().enumerate().for_each(|(j, tile)| match (i == k, j == k) {
+                (false, false) => {
+                    let (left, right) = (scaled[i].subcols(0, width), panel[j].subcols(0, width));
+                    matmul(tile.as_mut(), Accum::Add, left, right.transpose(), -1.0, Par::Seq);
+                }
+                (false, true) => tile.copy_from(scaled[i].subcols(0, width)),
+                (true, false) => tile.copy_from(scaled[j].subcols(0, width).transpose()),
+                (true, true) => tile.copy_from(-&pivot),
             });
         });
-        for (i, block) in scaled.into_iter().enumerate() {
-            match i.cmp(&k) {
-                std::cmp::Ordering::Less => self.rows[k][i] = block.transpose().to_owned(),
-                std::cmp::Ordering::Equal => self.rows[k][k] = -&pivot,
-                std::cmp::Ordering::Greater => self.rows[i][k] = block,
-            }
-        }
         Ok(())
     }
 
