@@ -55,7 +55,7 @@ fn every_model() -> Vec<Case> {
         case("transitions", TransitionsConfig::default(), Order::Read),
         case(
             "transitions, both ways",
-            TransitionsConfig { reverse: 0.5, window: 3, max_history: Some(4), ..Default::default() },
+            TransitionsConfig { reverse: 0.5, window: 3, max_len: Some(4), ..Default::default() },
             Order::Read,
         ),
     ]

@@ -40,7 +40,7 @@ pub struct TransitionsConfig {
     /// Exponent of the fall of an item's weight with its lag in the history scored: 0 to 10 (default 1).
     pub recency_decay: f64,
     /// Newest items of a history that count when it is scored: at least 1 (default: all).
-    pub max_history: Option<usize>,
+    pub max_len: Option<usize>,
 }
 
 impl Default for TransitionsConfig {
@@ -52,7 +52,7 @@ impl Default for TransitionsConfig {
             source_power: 0.5,
             target_power: 0.3,
             recency_decay: 1.0,
-            max_history: None,
+            max_len: None,
         }
     }
 }
@@ -85,8 +85,8 @@ impl Learner for TransitionsConfig {
                 faults.push(Fault::new(field, value, format!("{least} to {most}")));
             }
         }
-        if self.max_history == Some(0) {
-            faults.push(Fault::new("max_history", 0, "at least 1, or nothing for the whole history"));
+        if self.max_len == Some(0) {
+            faults.push(Fault::new("max_len", 0, "at least 1, or nothing for the whole history"));
         }
         ModelError::from_faults(Self::NAME, faults)
     }
@@ -103,7 +103,7 @@ pub struct Transitions {
     targets: Vec<ItemIndex>,
     weights: Vec<f32>,
     recency_decay: f64,
-    max_history: usize,
+    max_len: usize,
 }
 
 /// Sources whose rows are built as one piece of parallel work.
@@ -168,7 +168,7 @@ impl Transitions {
             targets,
             weights,
             recency_decay: config.recency_decay,
-            max_history: config.max_history.unwrap_or(usize::MAX),
+            max_len: config.max_len.unwrap_or(usize::MAX),
         })
     }
 
@@ -196,7 +196,7 @@ impl Recommender for Transitions {
             || vec![0f64; num_items],
             |sums, history, row| {
                 sums.fill(0.0);
-                for (lag, &item) in history.iter().rev().take(self.max_history).enumerate() {
+                for (lag, &item) in history.iter().rev().take(self.max_len).enumerate() {
                     let recency = (lag as f64 + 1.0).powf(-self.recency_decay);
                     let (targets, weights) = self.from_item(item);
                     for (target, &weight) in targets.iter().zip(weights) {
@@ -355,7 +355,7 @@ mod tests {
             reverse in prop::sample::select(vec![0.0, 0.4, 1.0]),
             powers in (0.0..1.0, 0.0..1.0),
             recency_decay in 0.0..2.0,
-            max_history in prop::option::of(1usize..6),
+            max_len in prop::option::of(1usize..6),
         ) {
             let config = TransitionsConfig {
                 window,
@@ -364,7 +364,7 @@ mod tests {
                 source_power: powers.0,
                 target_power: powers.1,
                 recency_decay,
-                max_history,
+                max_len,
             };
             let model = Transitions::fit(&config, &Histories::from_sequences(9, &sequences), &()).unwrap();
             let expected = transitions_by_definition(&config, 9, &sequences);
@@ -387,7 +387,7 @@ mod tests {
                 let expected: f64 = history
                     .iter()
                     .rev()
-                    .take(max_history.unwrap_or(usize::MAX))
+                    .take(max_len.unwrap_or(usize::MAX))
                     .enumerate()
                     .map(|(lag, &past)| ((lag + 1) as f64).powf(-recency_decay) * expected[past as usize][item])
                     .sum();
@@ -415,7 +415,7 @@ mod tests {
             source_power: f64::INFINITY,
             target_power: 3.0,
             recency_decay: -1.0,
-            max_history: Some(0),
+            max_len: Some(0),
         };
         let Err(ModelError::Configuration { faults, .. }) = config.check() else { panic!("no fault found") };
         assert_eq!(faults.len(), 7);
@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_configuration_reads_as_it_is_written() {
-        let config = TransitionsConfig { window: 3, max_history: Some(7), ..TransitionsConfig::default() };
+        let config = TransitionsConfig { window: 3, max_len: Some(7), ..TransitionsConfig::default() };
         assert_eq!(toml::from_str::<TransitionsConfig>(&toml::to_string(&config).unwrap()).unwrap(), config);
         assert_eq!(toml::from_str::<TransitionsConfig>("").unwrap(), TransitionsConfig::default());
         assert!(toml::from_str::<TransitionsConfig>("windows = 3").is_err());
