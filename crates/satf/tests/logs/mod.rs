@@ -1,7 +1,7 @@
 //! Events written in every raw format, and the log they should be.
 
 // Each test file takes what it needs.
-#![allow(dead_code, missing_docs, unreachable_pub)]
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, BinaryArray, Date32Array, Date64Array, Float32Array, Float64Array, Int32Array,
-    Int64Array, LargeStringArray, RecordBatch, StringArray, StringViewArray, TimestampMicrosecondArray,
+    ArrayRef, BinaryArray, Date32Array, Date64Array, Float32Array, Float64Array, Int32Array, Int64Array,
+    LargeStringArray, RecordBatch, StringArray, StringViewArray, TimestampMicrosecondArray,
     TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt8Array, UInt64Array,
 };
 use satf::data::Format;
@@ -135,7 +135,7 @@ fn separated(delimiter: u8, header: [&str; 4], events: &[Event]) -> Vec<u8> {
     for event in events {
         let fields = [&plain(&event.user), &event.seconds().to_string(), &plain(&event.item)];
         writer
-            .write_record(["5".as_bytes()].into_iter().chain(fields.map(|field| field.as_bytes())))
+            .write_record(["5".as_bytes()].into_iter().chain(fields.map(String::as_bytes)))
             .unwrap();
     }
     writer.into_inner().unwrap()
