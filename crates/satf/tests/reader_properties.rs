@@ -1,7 +1,10 @@
 //! What holds of the readers for any log and any bytes.
 
+#![allow(clippy::unwrap_used)]
+
 mod logs;
 
+use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
@@ -115,7 +118,7 @@ proptest! {
         let mut text = String::from("user,item,time\n1,1,1\n");
         for (at, row) in rows.iter().enumerate() {
             match row {
-                Some(user) => text.push_str(&format!("{user},{at},{}\n", at + 1)),
+                Some(user) => writeln!(text, "{user},{at},{}", at + 1).unwrap(),
                 None => text.push_str(["x,1,1\n", "1,1\n", "1,,1\n", "1,1,never\n", "1,1,\0\n"][at % 5]),
             }
         }
