@@ -1,8 +1,8 @@
-//! How fast a million reviews in Steam's raw format are read, and in how much memory.
+//! How fast a million reviews in Steam's raw format are read, and in how much memory; or files of one's own.
 //!
 //! ```sh
 //! cargo build --release -p satf --example read_throughput
-//! taskset -c 0 target/release/examples/read_throughput [rows]
+//! taskset -c 0 target/release/examples/read_throughput [rows | files...]
 //! ```
 
 // An example talks to the terminal.
@@ -11,7 +11,7 @@
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rand::{RngExt, SeedableRng};
@@ -38,20 +38,28 @@ const WORDS: [&str; 16] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let rows = std::env::args().nth(1).map_or(Ok(1_000_000), |rows| rows.parse())?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let rows = match arguments.as_slice() {
+        [] => 1_000_000,
+        [rows] if rows.parse::<usize>().is_ok() => rows.parse()?,
+        files => return measure(&files.iter().map(PathBuf::from).collect::<Vec<_>>()),
+    };
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("steam_reviews.json");
     write_reviews(&path, rows)?;
-    let megabytes = fs::metadata(&path)?.len() as f64 / 1e6;
-    println!("{rows} rows, {megabytes:.0} MB; peak memory before reading {}", peak_memory());
+    measure(&[path])
+}
 
-    let paths = [path];
+fn measure(paths: &[PathBuf]) -> Result<(), Box<dyn Error>> {
+    println!("peak memory before reading {}", peak_memory());
     for _ in 0..3 {
         let (start, cpu_start) = (Instant::now(), cpu_seconds());
-        let (log, _) = read_log(&paths, &ReadOptions::default(), &())?;
+        let (log, report) = read_log(paths, &ReadOptions::default(), &())?;
         let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu_start);
+        let megabytes = report.text_bytes as f64 / 1e6;
         println!(
-            "read in {seconds:.2} s ({cpu:.2} s on the processor): {:.0} MB/s ({:.0}); {} users, {} items, {} rows; peak memory {}",
+            "{megabytes:.0} MB in {seconds:.2} s ({cpu:.2} s on the processor): {:.0} MB/s ({:.0}); \
+             {} users, {} items, {} rows; peak memory {}",
             megabytes / seconds,
             megabytes / cpu,
             log.users.len(),

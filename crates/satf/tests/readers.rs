@@ -1,7 +1,10 @@
 //! Raw logs in every format, packed or not, prepared logs, and rubbish.
 
+#![allow(clippy::unwrap_used)]
+
 mod logs;
 
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -285,7 +288,10 @@ fn missing_files_and_folders_are_named() {
 
 #[test]
 fn truncated_and_corrupt_packed_files_are_told_apart() {
-    let lines: String = (0..50_000).map(|at| format!("{at},{},{}\n", at * 7 % 1000, at * 31)).collect();
+    let mut lines = String::new();
+    for at in 0..50_000 {
+        writeln!(lines, "{at},{},{}", at * 7 % 1000, at * 31).unwrap();
+    }
     for (compression, name) in [(Compression::Gzip, "gzip"), (Compression::Zstd, "zstd")] {
         let packed = compression.pack(lines.as_bytes());
         let error = read_text(&packed[..packed.len() / 2], &ReadOptions::default()).unwrap_err();
@@ -380,7 +386,7 @@ fn progress_counts_every_byte_on_disk_and_reading_can_be_stopped() {
             let path = scratch.file("log", compression.pack(&raw(format, &events)));
             let size = fs::metadata(&path).unwrap().len();
             let watch = Watch::new(u64::MAX);
-            read_log(&[path.clone()], &ReadOptions::default(), &watch).unwrap();
+            read_log(std::slice::from_ref(&path), &ReadOptions::default(), &watch).unwrap();
             assert_eq!(watch.total.into_inner(), size);
             assert_eq!(watch.done.into_inner(), size, "{format} {compression:?}");
             let error = read_log(&[path], &ReadOptions::default(), &Watch::new(3)).unwrap_err();

@@ -1,6 +1,8 @@
 //! Parquet files: three columns of them, a batch of rows at a time.
 
+use std::fmt::Display;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use arrow_array::cast::AsArray;
@@ -11,15 +13,16 @@ use arrow_array::{
 use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::FileMetaData;
 
-use super::columns::{self, Chosen, ColumnNames};
+use super::DataError;
+use super::columns::{self, Chosen, ColumnNames, Role};
 use super::error::shown;
 use super::intake::Intake;
 use super::log_builder::Field;
 use super::source::{MAGIC_LENGTH, Source};
 use super::write::{CLOCK_KEY, CLOCK_ROW_ORDER, VERSION, VERSION_KEY};
-use super::{DataError, columns::Role};
 use crate::interactions::Clock;
 
 const ROWS_A_BATCH: usize = 16_384;
@@ -27,21 +30,16 @@ const ROWS_A_BATCH: usize = 16_384;
 /// Reads all rows of a Parquet file; its size in bytes.
 pub(super) fn read(source: Source<'_>, intake: &mut Intake<'_>) -> Result<u64, DataError> {
     let path = source.path().to_owned();
-    let broken = |reason: &dyn std::fmt::Display| DataError::Parquet {
-        path: path.clone(),
-        reason: reason.to_string().into(),
-    };
-    if let (true, Some(compression)) = (source.is_parquet(), source.compression()) {
-        return Err(broken(&format!("it is packed with {compression}; unpack it first")));
-    }
     if !source.is_parquet() {
-        return Err(broken(&"it does not begin with PAR1"));
+        return Err(broken(&path, "it does not begin with PAR1"));
+    }
+    if let Some(compression) = source.compression() {
+        return Err(broken(&path, format!("it is packed with {compression}; unpack it first")));
     }
     drop(source);
     let file = File::open(&path).map_err(|source| DataError::open(&path, source))?;
     let size = file.metadata().map_err(|source| DataError::open(&path, source))?.len();
-    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, ArrowReaderOptions::new())
-        .map_err(|error| broken(&error))?;
+    let builder = guarded(&path, || ParquetRecordBatchReaderBuilder::try_new(file))?;
 
     let names: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
     let chosen = columns::choose(&path, &names, intake.options)?;
@@ -49,14 +47,7 @@ pub(super) fn read(source: Source<'_>, intake: &mut Intake<'_>) -> Result<u64, D
         check_type(&path, role, &names[at], builder.schema().field(at).data_type())?;
     }
     let metadata = builder.metadata().file_metadata();
-    let keys = metadata.key_value_metadata().map_or(&[][..], Vec::as_slice);
-    let value =
-        |wanted: &str| keys.iter().find(|pair| pair.key == wanted).and_then(|pair| pair.value.as_deref());
-    if let Some(version) = value(VERSION_KEY).filter(|&version| version != VERSION) {
-        return Err(DataError::Version { path, version: version.into() });
-    }
-    let has_row_numbers = chosen.time.is_some() && value(CLOCK_KEY) == Some(CLOCK_ROW_ORDER);
-    let clock = if chosen.time.is_none() || has_row_numbers { Clock::RowOrder } else { Clock::Calendar };
+    let clock = if chosen.time.is_some() { prepared_clock(&path, metadata)? } else { Clock::RowOrder };
     let name = |at: usize| shown(names[at].as_bytes()).into();
     let column_names =
         ColumnNames { user: name(chosen.user), item: name(chosen.item), time: chosen.time.map(name) };
@@ -69,24 +60,19 @@ pub(super) fn read(source: Source<'_>, intake: &mut Intake<'_>) -> Result<u64, D
     let place = |at: usize| taken.partition_point(|&other| other < at);
     let num_rows = u64::try_from(metadata.num_rows()).unwrap_or(0).max(1);
     let mask = ProjectionMask::roots(builder.parquet_schema(), taken.iter().copied());
-    let reader = builder
-        .with_projection(mask)
-        .with_batch_size(ROWS_A_BATCH)
-        .build()
-        .map_err(|error| broken(&error))?;
+    let mut reader = guarded(&path, || builder.with_projection(mask).with_batch_size(ROWS_A_BATCH).build())?;
 
     let mut row = 0u64;
     let mut told = MAGIC_LENGTH;
-    for batch in reader {
-        let batch = batch.map_err(|error| broken(&error))?;
-        let column = |at: usize| Column::new(batch.column(place(at))).map_err(|error| broken(&error));
+    while let Some(batch) = guarded(&path, || reader.next().transpose())? {
+        let column = |at: usize| guarded(&path, || Column::new(batch.column(place(at))));
         let users = column(chosen.user)?;
         let items = column(chosen.item)?;
         let times = chosen.time.map(column).transpose()?;
         for at in 0..batch.num_rows() {
             row += 1;
             let time = times.as_ref().map(|times| match times.get(at) {
-                Field::Integer(number) if has_row_numbers => {
+                Field::Integer(number) if clock == Clock::RowOrder => {
                     Field::Micros(number.saturating_add(first_number))
                 }
                 time => time,
@@ -99,6 +85,30 @@ pub(super) fn read(source: Source<'_>, intake: &mut Intake<'_>) -> Result<u64, D
     }
     intake.monitor.advance(size.saturating_sub(told));
     Ok(size)
+}
+
+/// Runs a step of the decoder, which answers some damaged files with a panic where it should with an error.
+fn guarded<T, E: Display>(path: &Path, decode: impl FnOnce() -> Result<T, E>) -> Result<T, DataError> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(broken(path, error.to_string())),
+        Err(_) => Err(broken(path, "it is damaged")),
+    }
+}
+
+fn broken(path: &Path, reason: impl Into<Box<str>>) -> DataError {
+    DataError::Parquet { path: path.to_owned(), reason: reason.into() }
+}
+
+/// What the times mean: a prepared log says so, any other file has times of the calendar.
+fn prepared_clock(path: &Path, metadata: &FileMetaData) -> Result<Clock, DataError> {
+    let pairs = metadata.key_value_metadata().map_or(&[][..], Vec::as_slice);
+    let value =
+        |wanted: &str| pairs.iter().find(|pair| pair.key == wanted).and_then(|pair| pair.value.as_deref());
+    if let Some(version) = value(VERSION_KEY).filter(|&version| version != VERSION) {
+        return Err(DataError::Version { path: path.to_owned(), version: version.into() });
+    }
+    Ok(if value(CLOCK_KEY) == Some(CLOCK_ROW_ORDER) { Clock::RowOrder } else { Clock::Calendar })
 }
 
 impl Chosen {

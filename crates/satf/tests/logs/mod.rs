@@ -134,9 +134,7 @@ fn separated(delimiter: u8, header: [&str; 4], events: &[Event]) -> Vec<u8> {
     writer.write_record(header).unwrap();
     for event in events {
         let fields = [&plain(&event.user), &event.seconds().to_string(), &plain(&event.item)];
-        writer
-            .write_record(["5".as_bytes()].into_iter().chain(fields.map(|field| field.as_bytes())))
-            .unwrap();
+        writer.write_record(["5".as_bytes()].into_iter().chain(fields.map(String::as_bytes))).unwrap();
     }
     writer.into_inner().unwrap()
 }
