@@ -1,0 +1,125 @@
+//! How many eigenvalues of $A^T A$ lie above a value, without computing them.
+//!
+//! Stochastic Lanczos quadrature: for a random unit vector $z$ with independent components, the spectral measure
+//! $\sum_i (v_i^T z)^2 \delta_{\lambda_i}$ has the mean $\frac1n \sum_i \delta_{\lambda_i}$, and $k$ Lanczos steps
+//! give the Gauss quadrature of it: the eigenvalues of the $k \times k$ tridiagonal matrix are the nodes, the
+//! squared first components of its eigenvectors the weights. Lost orthogonality only repeats nodes and shares
+//! their weight. One panel of probes puts the count above $\lambda$ within a few per cent, which is all a filter
+//! needs to know where to cut.
+
+use faer::Mat;
+use faer::linalg::evd::EvdError;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::dense::symmetric_eigen;
+use super::operator::{LinearOperator, PANEL};
+
+/// An estimate of the eigenvalues of $A^T A$, largest first.
+#[derive(Clone, Debug)]
+pub struct SpectralDensity {
+    /// `(number of eigenvalues above, value)`, the first ascending, the second descending.
+    steps: Vec<(f64, f64)>,
+}
+
+impl SpectralDensity {
+    /// Estimates with one panel of probes and at most `lanczos_steps` products with $A^T A$.
+    pub fn estimate<A: LinearOperator<f64>>(
+        operator: &A,
+        lanczos_steps: usize,
+        seed: u64,
+    ) -> Result<Self, EvdError> {
+        let n = operator.ncols();
+        let steps = lanczos_steps.min(n);
+        let (alphas, betas) = lanczos(operator, steps, seed);
+        let mut nodes: Vec<(f64, f64)> = Vec::with_capacity(PANEL * steps);
+        for lane in 0..PANEL {
+            // A probe that has exhausted its invariant subspace stops early.
+            let largest = alphas.iter().map(|a| a[lane].abs()).fold(0.0, f64::max);
+            let used = betas.iter().position(|b| b[lane] <= 1e-12 * largest).map_or(steps, |at| at + 1).min(steps);
+            let tridiagonal = Mat::from_fn(used, used, |i, j| match i.abs_diff(j) {
+                0 => alphas[i][lane],
+                1 => betas[i.min(j)][lane],
+                _ => 0.0,
+            });
+            let (values, vectors) = symmetric_eigen(tridiagonal.as_ref())?;
+            nodes.extend(values.iter().enumerate().map(|(k, &value)| (value.max(0.0), vectors[(0, k)].powi(2))));
+        }
+        nodes.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut above = 0.0;
+        let steps = nodes
+            .into_iter()
+            .map(|(value, weight)| {
+                let share = weight * n as f64 / PANEL as f64;
+                above += share;
+                // The middle of the step: half of a node's weight lies above it.
+                (above - share / 2.0, value)
+            })
+            .collect();
+        Ok(SpectralDensity { steps })
+    }
+
+    /// Estimate of the eigenvalue that `count` eigenvalues exceed.
+    pub fn eigenvalue(&self, count: usize) -> f64 {
+        let count = count as f64;
+        let at = self.steps.partition_point(|&(above, _)| above < count);
+        match (at.checked_sub(1).and_then(|before| self.steps.get(before)), self.steps.get(at)) {
+            (Some(&(a, x)), Some(&(b, y))) if b > a => x + (y - x) * (count - a) / (b - a),
+            (_, Some(&(_, value))) | (Some(&(_, value)), None) => value,
+            (None, None) => 0.0,
+        }
+    }
+
+    /// Largest node: a lower bound of the largest eigenvalue, in practice sharp.
+    pub fn largest(&self) -> f64 {
+        self.steps.first().map_or(0.0, |&(_, value)| value)
+    }
+}
+
+/// Lanczos coefficients of every probe: `alphas[k][lane]`, `betas[k][lane]`.
+fn lanczos<A: LinearOperator<f64>>(
+    operator: &A,
+    steps: usize,
+    seed: u64,
+) -> (Vec<[f64; PANEL]>, Vec<[f64; PANEL]>) {
+    let n = operator.ncols();
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut current: Vec<[f64; PANEL]> =
+        (0..n).map(|_| std::array::from_fn(|_| if random.random::<bool>() { 1.0 } else { -1.0 })).collect();
+    let scale = 1.0 / (n as f64).sqrt();
+    current.iter_mut().flatten().for_each(|x| *x *= scale);
+    let mut previous = vec![[0.0; PANEL]; n];
+    let mut image = vec![[0.0; PANEL]; operator.nrows()];
+    let mut next = vec![[0.0; PANEL]; n];
+    let (mut alphas, mut betas): (Vec<[f64; PANEL]>, Vec<[f64; PANEL]>) = (Vec::new(), Vec::new());
+    for _ in 0..steps {
+        operator.apply(&current, &mut image);
+        operator.apply_transpose(&image, &mut next);
+        let beta = betas.last().copied().unwrap_or([0.0; PANEL]);
+        let mut alpha = [0.0; PANEL];
+        for ((next, current), previous) in next.iter_mut().zip(&current).zip(&previous) {
+            for lane in 0..PANEL {
+                next[lane] -= beta[lane] * previous[lane];
+                alpha[lane] += next[lane] * current[lane];
+            }
+        }
+        let mut square = [0.0; PANEL];
+        for (next, current) in next.iter_mut().zip(&current) {
+            for lane in 0..PANEL {
+                next[lane] -= alpha[lane] * current[lane];
+                square[lane] += next[lane] * next[lane];
+            }
+        }
+        let norm = square.map(f64::sqrt);
+        for next in &mut next {
+            for lane in 0..PANEL {
+                next[lane] = if norm[lane] > 0.0 { next[lane] / norm[lane] } else { 0.0 };
+            }
+        }
+        alphas.push(alpha);
+        betas.push(norm);
+        std::mem::swap(&mut previous, &mut current);
+        std::mem::swap(&mut current, &mut next);
+    }
+    (alphas, betas)
+}

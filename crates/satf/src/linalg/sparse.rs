@@ -1,0 +1,172 @@
+//! Compressed sparse matrices.
+
+use super::operator::{LinearOperator, PANEL};
+use super::Real;
+
+/// A sparse matrix in compressed rows, with its transpose beside it so that both products gather.
+///
+/// Values are kept in both precisions: the bulk of an iterative method runs in single, its checks in double.
+#[derive(Clone, Debug)]
+pub struct SparseMatrix {
+    by_row: Compressed,
+    by_column: Compressed,
+}
+
+/// Rows one after the other: row `i` owns entries `offsets[i]..offsets[i + 1]`.
+#[derive(Clone, Debug)]
+struct Compressed {
+    offsets: Vec<usize>,
+    indices: Vec<u32>,
+    single: Vec<f32>,
+    double: Vec<f64>,
+}
+
+impl SparseMatrix {
+    /// A matrix from its rows: each yields `(column, value)` in any order; values of a repeated column add up.
+    ///
+    /// # Panics
+    /// If a column is not below `ncols`.
+    pub fn from_rows<R>(ncols: usize, rows: impl Iterator<Item = R>) -> Self
+    where
+        R: IntoIterator<Item = (u32, f64)>,
+    {
+        let mut by_row = Compressed::with_rows(0);
+        let mut row_entries: Vec<(u32, f64)> = Vec::new();
+        for row in rows {
+            row_entries.clear();
+            row_entries.extend(row);
+            row_entries.sort_by_key(|&(column, _)| column);
+            let start = by_row.indices.len();
+            for &(column, value) in &row_entries {
+                assert!((column as usize) < ncols, "column {column} of a matrix with {ncols} columns");
+                if by_row.indices.len() > start && by_row.indices.last() == Some(&column) {
+                    let last = by_row.double.len() - 1;
+                    by_row.double[last] += value;
+                } else {
+                    by_row.indices.push(column);
+                    by_row.double.push(value);
+                }
+            }
+            by_row.offsets.push(by_row.indices.len());
+        }
+        by_row.round();
+        let by_column = by_row.transposed(ncols);
+        SparseMatrix { by_row, by_column }
+    }
+
+    /// Number of stored entries.
+    pub fn num_entries(&self) -> usize {
+        self.by_row.indices.len()
+    }
+
+    /// The stored entries of row `i`, columns ascending.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn row(&self, i: usize) -> impl ExactSizeIterator<Item = (u32, f64)> {
+        let range = self.by_row.offsets[i]..self.by_row.offsets[i + 1];
+        self.by_row.indices[range.clone()].iter().copied().zip(self.by_row.double[range].iter().copied())
+    }
+
+    fn count_rows(&self) -> usize {
+        self.by_row.offsets.len() - 1
+    }
+
+    fn count_columns(&self) -> usize {
+        self.by_column.offsets.len() - 1
+    }
+}
+
+impl Compressed {
+    fn with_rows(rows: usize) -> Self {
+        Compressed { offsets: vec![0; rows + 1], indices: Vec::new(), single: Vec::new(), double: Vec::new() }
+    }
+
+    fn round(&mut self) {
+        self.single = self.double.iter().map(|&value| value as f32).collect();
+    }
+
+    fn transposed(&self, ncols: usize) -> Self {
+        let mut transposed = Compressed::with_rows(ncols);
+        for &column in &self.indices {
+            transposed.offsets[column as usize + 1] += 1;
+        }
+        for column in 0..ncols {
+            transposed.offsets[column + 1] += transposed.offsets[column];
+        }
+        transposed.indices = vec![0; self.indices.len()];
+        transposed.double = vec![0.0; self.indices.len()];
+        let mut next = transposed.offsets.clone();
+        for (row, ends) in self.offsets.windows(2).enumerate() {
+            for entry in ends[0]..ends[1] {
+                let at = &mut next[self.indices[entry] as usize];
+                transposed.indices[*at] = row as u32;
+                transposed.double[*at] = self.double[entry];
+                *at += 1;
+            }
+        }
+        transposed.round();
+        transposed
+    }
+}
+
+/// `y = A x` row by row: every row of `y` is a weighted sum of gathered rows of `x`.
+struct Gather<'a, T> {
+    matrix: &'a Compressed,
+    values: &'a [T],
+    x: &'a [[T; PANEL]],
+    y: &'a mut [[T; PANEL]],
+}
+
+impl<T: Real> pulp::WithSimd for Gather<'_, T> {
+    type Output = ();
+
+    // Inlined into a function compiled for the machine's vector unit; the loops over a panel's row vectorise.
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        for (ends, out) in self.matrix.offsets.windows(2).zip(self.y) {
+            let mut sum = [T::default(); PANEL];
+            let range = ends[0]..ends[1];
+            for (&index, &value) in self.matrix.indices[range.clone()].iter().zip(&self.values[range]) {
+                let row = &self.x[index as usize];
+                for lane in 0..PANEL {
+                    sum[lane] += value * row[lane];
+                }
+            }
+            *out = sum;
+        }
+    }
+}
+
+macro_rules! sparse_operator {
+    ($real:ty, $values:ident) => {
+        impl LinearOperator<$real> for SparseMatrix {
+            fn nrows(&self) -> usize {
+                self.count_rows()
+            }
+
+            fn ncols(&self) -> usize {
+                self.count_columns()
+            }
+
+            fn apply(&self, x: &[[$real; PANEL]], y: &mut [[$real; PANEL]]) {
+                assert!(x.len() == self.count_columns() && y.len() == self.count_rows(), "panel heights");
+                let matrix = &self.by_row;
+                pulp::Arch::new().dispatch(Gather { matrix, values: &matrix.$values, x, y });
+            }
+
+            fn apply_transpose(&self, x: &[[$real; PANEL]], y: &mut [[$real; PANEL]]) {
+                assert!(x.len() == self.count_rows() && y.len() == self.count_columns(), "panel heights");
+                let matrix = &self.by_column;
+                pulp::Arch::new().dispatch(Gather { matrix, values: &matrix.$values, x, y });
+            }
+
+            fn flops_per_column(&self) -> f64 {
+                4.0 * self.num_entries() as f64
+            }
+        }
+    };
+}
+
+sparse_operator!(f32, single);
+sparse_operator!(f64, double);
