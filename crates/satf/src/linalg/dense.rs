@@ -29,8 +29,11 @@ pub fn matmul<T: Real>(dst: MatMut<'_, T>, accum: Accum, lhs: MatRef<'_, T>, rhs
         dst.nrows() == lhs.nrows() && dst.ncols() == rhs.ncols() && lhs.ncols() == rhs.nrows(),
         "shapes of a product"
     );
-    dst.par_col_chunks_mut(TILE).zip(rhs.par_col_chunks(TILE)).for_each(|(dst, rhs)| {
-        dst.par_row_chunks_mut(TILE).zip(lhs.par_row_chunks(TILE)).for_each(|(dst, lhs)| {
+    // Parts of even size, not whole tiles and a rest: a rest of one row or column would take another kernel, which
+    // rounds otherwise, and a column's bits would depend on how many others stand beside it.
+    let (rows, columns) = (dst.nrows().div_ceil(TILE), dst.ncols().div_ceil(TILE));
+    dst.par_col_partition_mut(columns).zip(rhs.par_col_partition(columns)).for_each(|(dst, rhs)| {
+        dst.par_row_partition_mut(rows).zip(lhs.par_row_partition(rows)).for_each(|(dst, lhs)| {
             faer::linalg::matmul::matmul(dst, accum, lhs, rhs, alpha, Par::Seq);
         });
     });

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::error::lines;
 use super::{
-    EaseConfig, Learner, ModelError, PopularityConfig, RandomConfig, TransitionsConfig, VmisKnnConfig,
+    EaseConfig, Learner, ModelError, PopularityConfig, PureSvdConfig, RandomConfig, TransitionsConfig, VmisKnnConfig,
 };
 
 /// A model that can be asked for by name.
@@ -79,7 +79,7 @@ where
 pub const MODELS: &[ModelEntry] = &[
     entry::<PopularityConfig>("mp", "most popular items, the same for everybody"),
     entry::<RandomConfig>("random", "seeded random scores: the floor"),
-    //entry::<PureSvdConfig>("pure-svd", "truncated SVD of the debiased user-item matrix (PureSVD, PureSVD-N)"),
+    entry::<PureSvdConfig>("pure-svd", "truncated SVD of the debiased user-item matrix (PureSVD, PureSVD-N)"),
     entry::<EaseConfig>("ease", "closed-form item-item ridge regression, dense in the items"),
     entry::<VmisKnnConfig>("vmis-knn", "nearest neighbours among recent sessions"),
     entry::<TransitionsConfig>("transitions", "directed item-to-item transitions within a window"),
