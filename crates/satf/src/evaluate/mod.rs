@@ -1,12 +1,14 @@
 //! Honest scores: the protocol, its metrics, and tests of whether two models differ.
 
 mod compare;
+mod early_stopping;
 mod metrics;
 mod per_event;
 mod protocol;
 mod top_n;
 
 pub use compare::{CompareOptions, Difference, ResampleUnit, compare};
+pub use early_stopping::{Best, EarlyStopping, EarlyStoppingOutcome};
 pub use metrics::{Estimate, Measure, Metric};
 pub use per_event::{PairedEvents, PerEvent, PerEventError, write_per_event};
 pub use protocol::{EvaluateError, EvaluateOptions, Evaluation, SeenPolicy, evaluate, rank_unseen};

@@ -1,0 +1,120 @@
+//! Named configurations shipped with the crate: a model's keys and the protocol they belong to.
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::registry::nearest;
+use crate::prepare::{Offset, TiePolicy};
+
+/// A named configuration, such as `pure-svd-n/amz-b`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preset {
+    /// Its name.
+    pub name: String,
+    /// The model it configures.
+    pub model: String,
+    /// Keys of the model.
+    pub settings: Table,
+    /// How the dataset is cut.
+    pub protocol: PresetProtocol,
+}
+
+/// The protocol a preset belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PresetProtocol {
+    /// Length of the validation part.
+    pub valid: Offset,
+    /// Length of the test part.
+    pub test: Offset,
+    /// Order of events with equal times.
+    pub ties: TiePolicy,
+    /// Longest history.
+    pub max_len: usize,
+}
+
+/// There is no such preset.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown preset '{name}'{}; known: {}",
+    nearest.as_ref().map(|nearest| format!(", did you mean '{nearest}'?")).unwrap_or_default(), known.join(", "))]
+pub struct UnknownPreset {
+    name: String,
+    nearest: Option<String>,
+    known: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProtocolText {
+    valid: String,
+    test: String,
+    ties: String,
+    max_len: usize,
+}
+
+impl Preset {
+    /// The preset called `name`.
+    pub fn find(name: &str) -> Result<Preset, UnknownPreset> {
+        let all = Preset::all();
+        let known: Vec<String> = all.iter().map(|preset| preset.name.clone()).collect();
+        all.into_iter().find(|preset| preset.name == name).ok_or_else(|| UnknownPreset {
+            name: name.to_owned(),
+            nearest: nearest(name, known.iter().map(String::as_str)).map(str::to_owned),
+            known,
+        })
+    }
+
+    /// Every preset, in the order of the file they are kept in.
+    pub fn all() -> Vec<Preset> {
+        parse(include_str!("presets.toml")).expect("invariant: the presets shipped are read by a test")
+    }
+}
+
+fn parse(text: &str) -> Option<Vec<Preset>> {
+    let file: Table = text.parse().ok()?;
+    let protocols = file.get("protocol")?.as_table()?;
+    let mut presets = Vec::new();
+    for (family, datasets) in file.iter().filter(|(family, _)| *family != "protocol") {
+        let datasets = datasets.as_table()?;
+        let model = datasets.get("model").map_or(Some(family.as_str()), Value::as_str)?;
+        for (dataset, settings) in datasets.iter().filter(|(dataset, _)| *dataset != "model") {
+            let protocol: ProtocolText = protocols.get(dataset)?.clone().try_into().ok()?;
+            presets.push(Preset {
+                name: format!("{family}/{dataset}"),
+                model: model.to_owned(),
+                settings: settings.as_table()?.clone(),
+                protocol: PresetProtocol {
+                    valid: protocol.valid.parse().ok()?,
+                    test: protocol.test.parse().ok()?,
+                    ties: protocol.ties.parse().ok()?,
+                    max_len: protocol.max_len,
+                },
+            });
+        }
+    }
+    Some(presets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::ModelEntry;
+
+    #[test]
+    fn every_preset_configures_its_model() {
+        let presets = Preset::all();
+        assert!(presets.len() >= 8);
+        for preset in presets {
+            let configured = ModelEntry::find(&preset.model).unwrap().configure(&preset.settings).unwrap();
+            for (key, value) in &preset.settings {
+                let expected = serde_json::to_value(value).unwrap();
+                assert_eq!(configured.configuration[key], expected, "{} {key}", preset.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_misspelt_preset_is_answered_with_the_nearest() {
+        let message = Preset::find("pure-svd/amzb").unwrap_err().to_string();
+        assert!(message.contains("did you mean 'pure-svd/amz-b'?"), "{message}");
+    }
+}
