@@ -3,20 +3,27 @@
 mod batch;
 mod ease;
 mod error;
+mod ga_satf;
 mod incidence;
+mod item_space;
+mod la_satf;
 mod popularity;
 mod random;
 mod recommender;
 mod registry;
+mod tensor_model;
 mod transitions;
 mod vmis_knn;
 
 pub use ease::{Ease, EaseConfig};
 pub(crate) use error::lines;
 pub use error::{Fault, ModelError};
+pub use ga_satf::GaSatfConfig;
+pub use la_satf::LaSatfConfig;
 pub use popularity::{Popularity, PopularityConfig};
 pub use random::{Random, RandomConfig};
 pub use recommender::{Iteration, Learner, Recommender, Snapshot};
 pub use registry::{ConfigError, Configured, MODELS, ModelEntry, nearest};
+pub use tensor_model::Precision;
 pub use transitions::{Transitions, TransitionsConfig};
 pub use vmis_knn::{PositionDecay, VmisKnn, VmisKnnConfig};
