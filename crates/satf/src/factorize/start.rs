@@ -15,7 +15,9 @@ use crate::tensor::PositionalLog;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Start {
-    /// Random with orthonormal columns, as in Algorithms 1 and 2.
+    /// Random with orthonormal columns, as in Algorithms 1 and 2: a basis of columns that are uniform in [0, 1). Such
+    /// a span holds the direction of the mean, which counts and recency weights lean towards; one of columns with
+    /// mean zero needs an iteration more to find it.
     #[default]
     Random,
     /// From the data: $V$ spans what two steps of power iteration make of random columns under $D X^T X D$, with
@@ -54,7 +56,7 @@ impl Start {
         };
         let mut items = Rows::zeros(log.num_items(), item_rank);
         let mut random = stream(0);
-        items.values_mut().iter_mut().for_each(|value| *value = T::of(normal(&mut random)));
+        items.values_mut().iter_mut().for_each(|value| *value = T::of(random.random::<f64>()));
         dense::orthonormalize(items.as_mat_mut());
         if self == Start::Sketch {
             for _ in 0..POWER_STEPS {
@@ -67,7 +69,7 @@ impl Start {
             .map(|(mode, (nrows, ncols))| {
                 let mut random = stream(mode);
                 let mut matrix = match self {
-                    Start::Random => Mat::from_fn(nrows, ncols, |_, _| normal(&mut random)),
+                    Start::Random => Mat::from_fn(nrows, ncols, |_, _| random.random::<f64>()),
                     Start::Sketch => smooth(nrows, ncols),
                 };
                 dense::orthonormalize(matrix.as_mut());
@@ -76,12 +78,6 @@ impl Start {
             .collect();
         StartFactors { items, positions: modes.factors(matrices) }
     }
-}
-
-/// A standard normal number.
-fn normal(random: &mut ChaCha8Rng) -> f64 {
-    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
 }
 
 /// Cosines of rising frequency under a decay towards the oldest position.
