@@ -2,7 +2,8 @@
 //! comes next, without deep learning, on a CPU.
 //!
 //! Data flows one way: files ([`data`]) become [`interactions`], are prepared and split ([`prepare`]), models
-//! learn from histories ([`models`], on [`linalg`]), and [`evaluate`] judges them.
+//! learn from histories ([`models`]; the sequence-aware ones see them as a [`tensor`] and [`factorize`] it, on
+//! [`linalg`]), and [`evaluate`] judges them.
 //!
 //! ```
 //! use satf::evaluate::{EvaluateOptions, evaluate, rank_unseen};
@@ -40,9 +41,11 @@
 
 pub mod data;
 pub mod evaluate;
+pub mod factorize;
 pub mod generate;
 pub mod interactions;
 pub mod linalg;
 pub mod models;
 pub mod monitor;
 pub mod prepare;
+pub mod tensor;

@@ -7,10 +7,11 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::ThreadPoolBuilder;
+use satf::factorize::Start;
 use satf::interactions::ItemIndex;
 use satf::models::{
-    EaseConfig, Learner, ModelError, PopularityConfig, PositionDecay, RandomConfig, Recommender,
-    TransitionsConfig, VmisKnnConfig,
+    EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig, PositionDecay, Precision,
+    RandomConfig, Recommender, TransitionsConfig, VmisKnnConfig,
 };
 use satf::monitor::Monitor;
 use satf::prepare::Histories;
@@ -40,6 +41,36 @@ fn every_model() -> Vec<Case> {
         case("random", RandomConfig { seed: 11 }, Order::Ignored),
         case("ease", EaseConfig::default(), Order::Ignored),
         case("ease, weak", EaseConfig { regularization: 0.5, ..Default::default() }, Order::Ignored),
+        case("ga-satf", GaSatfConfig::default(), Order::Read),
+        case(
+            "ga-satf, rescaled",
+            GaSatfConfig {
+                user_rank: 12,
+                item_rank: 9,
+                position_rank: 3,
+                rescaled: true,
+                ..Default::default()
+            },
+            Order::Read,
+        ),
+        case("la-satf", LaSatfConfig::default(), Order::Read),
+        case(
+            "la-satf, double",
+            LaSatfConfig {
+                user_rank: 12,
+                item_rank: 9,
+                attention_rank: 3,
+                sequences_rank: 4,
+                attention_window: 6,
+                attention_decay: 1.0,
+                precision: Precision::Double,
+                start: Start::Sketch,
+                max_len: 10,
+                rescaled: true,
+                ..Default::default()
+            },
+            Order::Read,
+        ),
         case("vmis-knn", VmisKnnConfig::default(), Order::Read),
         case(
             "vmis-knn, few neighbours",

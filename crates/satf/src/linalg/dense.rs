@@ -180,8 +180,9 @@ pub fn orthonormalize<T: Real>(mut y: MatMut<'_, T>) {
     assert!(y.ncols() <= y.nrows(), "an orthonormal basis of {} columns in {} rows", y.ncols(), y.nrows());
     for _ in 0..2 {
         let mut l = gram(y.as_ref());
-        let (largest, smallest) = (0..l.nrows())
-            .fold((0.0, f64::INFINITY), |(a, b): (f64, f64), i| (a.max(l[(i, i)].double()), b.min(l[(i, i)].double())));
+        let (largest, smallest) = (0..l.nrows()).fold((0.0, f64::INFINITY), |(a, b): (f64, f64), i| {
+            (a.max(l[(i, i)].double()), b.min(l[(i, i)].double()))
+        });
         // Beyond this the first pass would not leave the second one anything to repair.
         let too_uneven = smallest < 64.0 * T::UNIT_ROUNDOFF * largest;
         if too_uneven || cholesky(l.as_mut()).is_err() || pivots_collapse(l.as_ref()) {

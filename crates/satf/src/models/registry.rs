@@ -6,7 +6,8 @@ use toml::{Table, Value};
 
 use super::error::lines;
 use super::{
-    EaseConfig, Learner, ModelError, PopularityConfig, PureSvdConfig, RandomConfig, TransitionsConfig, VmisKnnConfig,
+    EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig, PureSvdConfig, RandomConfig,
+    TransitionsConfig, VmisKnnConfig,
 };
 
 /// A model that can be asked for by name.
@@ -80,6 +81,8 @@ pub const MODELS: &[ModelEntry] = &[
     entry::<PopularityConfig>("mp", "most popular items, the same for everybody"),
     entry::<RandomConfig>("random", "seeded random scores: the floor"),
     entry::<PureSvdConfig>("pure-svd", "truncated SVD of the debiased user-item matrix (PureSVD, PureSVD-N)"),
+    entry::<GaSatfConfig>("ga-satf", "tensor factorisation with attention over whole histories"),
+    entry::<LaSatfConfig>("la-satf", "tensor factorisation with attention within a sliding window"),
     entry::<EaseConfig>("ease", "closed-form item-item ridge regression, dense in the items"),
     entry::<VmisKnnConfig>("vmis-knn", "nearest neighbours among recent sessions"),
     entry::<TransitionsConfig>("transitions", "directed item-to-item transitions within a window"),

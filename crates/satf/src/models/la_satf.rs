@@ -1,0 +1,215 @@
+//! LA-SATF: local attention within a window that slides over the history (Eq. 16 to 21, Algorithm 2).
+//!
+//! Histories become a tensor of users, items, places in the window and starts of the window; its decomposition
+//! (Eq. 18) gives an item space $V$ and one weight a lag, and Eq. 20 scores the next item with them.
+
+use serde::{Deserialize, Serialize};
+
+use super::tensor_model::{CommonFields, Precision, TensorModel};
+use super::{Fault, Learner, ModelError, Recommender};
+use crate::factorize::{HooiOptions, ItemUpdate, Plan, PositionModes, Start};
+use crate::monitor::Monitor;
+use crate::prepare::Histories;
+use crate::tensor::{Attention, Decay, Normalization};
+
+/// The model `la-satf`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LaSatfConfig {
+    /// Columns of the user factor, $r_1$ (default 500). Lowered where the data does not bear it.
+    pub user_rank: usize,
+    /// Columns of the item factor, $r_2$ (default 500). Lowered where the data does not bear it.
+    pub item_rank: usize,
+    /// Columns of the factor of positions within the window, $r_3$: at most the window (default 1).
+    pub attention_rank: usize,
+    /// Columns of the factor of where windows start, $r_4$: at most `max_len - attention_window + 1` (default 2).
+    pub sequences_rank: usize,
+    /// Positions of the local window, $K_L$: 1 to `max_len` (default 2).
+    pub attention_window: usize,
+    /// Fall of attention with distance, $f$: 0 to 100 (default 0; 0 attends to all positions alike).
+    pub attention_decay: f64,
+    /// Shape of that fall: `power` (default) or `exponential`.
+    pub attention_shape: Decay,
+    /// Positions looked back at, the own one included: at least 1 (default: all).
+    pub attention_span: Option<usize>,
+    /// Attention weights below this are dropped (default 0).
+    pub attention_cutoff: f64,
+    /// Whether `rows` or `columns` of the attention matrix are scaled to sum one (default `none`).
+    pub attention_normalization: Normalization,
+    /// Attention weights one by one, instead of a decay (default: none given).
+    pub attention_weights: Option<Vec<f64>>,
+    /// Popularity debiasing $s$: items weigh $c^{(s-1)/2}$ for $c$ rows, -1 to 2 (default 0.2).
+    pub scaling: f64,
+    /// Whether scores are taken back to the space before debiasing (default false). Plays no part in training.
+    pub rescaled: bool,
+    /// Iterations at most: at least 1 (default 3).
+    pub num_iters: usize,
+    /// Ends training when the core norm grows by no more than this share (default 0: never).
+    pub growth_tolerance: f64,
+    /// Newest items of a history that are learned from, $K$: at least 2 (default 50).
+    pub max_len: usize,
+    /// Seed of the start (default 0).
+    pub seed: u64,
+    /// First factors: `random` (default) or `sketch`.
+    pub start: Start,
+    /// Update of the item factor: `weighted` (default) as the objective has it, or `unweighted`.
+    pub item_update: ItemUpdate,
+    /// Precision of large factors: `single` (default) or `double`.
+    pub precision: Precision,
+    /// Bytes training may hold at once, histories included (default: no limit).
+    pub memory_bytes: Option<u64>,
+}
+
+impl Default for LaSatfConfig {
+    fn default() -> Self {
+        LaSatfConfig {
+            user_rank: 500,
+            item_rank: 500,
+            attention_rank: 1,
+            sequences_rank: 2,
+            attention_window: 2,
+            attention_decay: 0.0,
+            attention_shape: Decay::Power,
+            attention_span: None,
+            attention_cutoff: 0.0,
+            attention_normalization: Normalization::None,
+            attention_weights: None,
+            scaling: 0.2,
+            rescaled: false,
+            num_iters: 3,
+            growth_tolerance: 0.0,
+            max_len: 50,
+            seed: 0,
+            start: Start::Random,
+            item_update: ItemUpdate::Weighted,
+            precision: Precision::Single,
+            memory_bytes: None,
+        }
+    }
+}
+
+impl LaSatfConfig {
+    /// The model's name.
+    pub const NAME: &'static str = "la-satf";
+
+    /// What an iteration on these histories will cost, and how it will go about it.
+    pub fn plan(&self, histories: &Histories) -> Result<Plan, ModelError> {
+        self.check()?;
+        self.model().plan(histories)
+    }
+
+    fn attention(&self) -> Attention {
+        Attention {
+            decay: self.attention_shape,
+            factor: self.attention_decay,
+            span: self.attention_span,
+            cutoff: self.attention_cutoff,
+            normalization: self.attention_normalization,
+            weights: self.attention_weights.clone(),
+        }
+    }
+
+    fn model(&self) -> TensorModel {
+        let modes = PositionModes::Local {
+            attention: self.attention().matrix(self.attention_window),
+            num_positions: self.max_len,
+            attention_rank: self.attention_rank,
+            sequences_rank: self.sequences_rank,
+        };
+        TensorModel {
+            name: Self::NAME,
+            max_len: self.max_len,
+            modes,
+            scaling: self.scaling,
+            rescaled: self.rescaled,
+            precision: self.precision,
+            options: HooiOptions {
+                user_rank: self.user_rank,
+                item_rank: self.item_rank,
+                num_iters: self.num_iters,
+                growth_tolerance: self.growth_tolerance,
+                start: self.start,
+                seed: self.seed,
+                item_update: self.item_update,
+                memory_bytes: self.memory_bytes,
+                way: None,
+            },
+        }
+    }
+}
+
+impl Learner for LaSatfConfig {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        let window_fits = (1..=self.max_len).contains(&self.attention_window);
+        let starts = (self.max_len + 1).saturating_sub(self.attention_window);
+        let ranks = [
+            ("user_rank", self.user_rank, None),
+            ("item_rank", self.item_rank, None),
+            ("attention_rank", self.attention_rank, window_fits.then_some(self.attention_window)),
+            ("sequences_rank", self.sequences_rank, window_fits.then_some(starts)),
+        ];
+        let attention = self.attention();
+        let mut faults = CommonFields {
+            attention: &attention,
+            scaling: self.scaling,
+            num_iters: self.num_iters,
+            growth_tolerance: self.growth_tolerance,
+            max_len: self.max_len,
+            ranks: &ranks,
+        }
+        .faults();
+        if !window_fits {
+            let expected = format!("1 to {}, which is max_len", self.max_len);
+            faults.push(Fault::new("attention_window", self.attention_window, expected));
+        }
+        ModelError::from_faults(Self::NAME, faults)
+    }
+
+    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+        self.check()?;
+        self.model().fit(histories, monitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_faults_are_named_at_once() {
+        let config = LaSatfConfig {
+            user_rank: 0,
+            scaling: f64::NAN,
+            attention_decay: -1.0,
+            attention_weights: Some(vec![0.0]),
+            num_iters: 0,
+            max_len: 1,
+            ..Default::default()
+        };
+        let message = config.check().unwrap_err().to_string();
+        for field in ["user_rank", "scaling", "attention_decay", "attention_weights", "num_iters", "max_len"]
+        {
+            assert!(message.contains(field), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_rank_above_the_product_of_the_others_is_a_fault() {
+        let config = LaSatfConfig { user_rank: 5000, item_rank: 10, ..Default::default() };
+        assert!(config.check().unwrap_err().to_string().contains("user_rank = 5000"));
+    }
+
+    #[test]
+    fn a_configuration_reads_as_it_is_written() {
+        let config = LaSatfConfig { start: Start::Sketch, memory_bytes: Some(1 << 30), ..Default::default() };
+        let text = toml::to_string(&config).unwrap();
+        assert!(text.contains("start = \"sketch\""));
+        assert_eq!(toml::from_str::<LaSatfConfig>(&text).unwrap(), config);
+        assert_eq!(toml::from_str::<LaSatfConfig>("").unwrap(), LaSatfConfig::default());
+        assert!(toml::from_str::<LaSatfConfig>("ranks = 3").is_err());
+    }
+}

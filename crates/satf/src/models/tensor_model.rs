@@ -1,0 +1,253 @@
+//! What GA-SATF and LA-SATF share: configuration checks, fitting, snapshots, scoring.
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+
+use super::item_space::ItemSpace;
+use super::{Fault, Iteration, ModelError, Recommender, Snapshot};
+use crate::factorize::{
+    FactorizeError, Factors, HooiOptions, Plan, PositionModes, Progress, Rows, Sizes, factorize,
+};
+use crate::interactions::ItemIndex;
+use crate::linalg::Real;
+use crate::monitor::{Monitor, check_cancelled};
+use crate::prepare::Histories;
+use crate::tensor::{Attention, Normalization, PositionalLog};
+
+/// Precision of large factors and products. Sums and small problems are in double always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Four bytes a number: enough, and twice as fast.
+    #[default]
+    Single,
+    /// Eight bytes a number.
+    Double,
+}
+
+/// A tensor model, ready to be fitted.
+pub(super) struct TensorModel {
+    pub(super) name: &'static str,
+    pub(super) max_len: usize,
+    pub(super) modes: PositionModes,
+    pub(super) scaling: f64,
+    pub(super) rescaled: bool,
+    pub(super) precision: Precision,
+    pub(super) options: HooiOptions,
+}
+
+impl TensorModel {
+    pub(super) fn plan(&self, histories: &Histories) -> Result<Plan, ModelError> {
+        self.plan_for(&PositionalLog::from_histories(histories, self.max_len))
+    }
+
+    fn plan_for(&self, log: &PositionalLog) -> Result<Plan, ModelError> {
+        let size = match self.precision {
+            Precision::Single => 4,
+            Precision::Double => 8,
+        };
+        let user_rank = self.options.user_rank.min(log.num_users()).max(1);
+        let item_rank = self.options.item_rank.min(log.num_items()).max(1);
+        let sizes = Sizes::of(log, user_rank, item_rank, self.modes.num_weights(), size);
+        sizes.plan(self.options.memory_bytes).map_err(|error| self.error(error))
+    }
+
+    pub(super) fn fit(
+        &self,
+        histories: &Histories,
+        monitor: &dyn Monitor,
+    ) -> Result<Box<dyn Recommender>, ModelError> {
+        check_cancelled(monitor)?;
+        let log = PositionalLog::from_histories(histories, self.max_len);
+        match self.precision {
+            Precision::Single => self.fit_in::<f32>(&log, monitor),
+            Precision::Double => self.fit_in::<f64>(&log, monitor),
+        }
+    }
+
+    fn fit_in<T: Real>(
+        &self,
+        log: &PositionalLog,
+        monitor: &dyn Monitor,
+    ) -> Result<Box<dyn Recommender>, ModelError> {
+        let item_weights = log.popularity_weights(self.scaling);
+        monitor.begin("iterations", self.options.num_iters as u64);
+        let mut watch = |progress: &Progress, factors: &Factors<T>| -> ControlFlow<()> {
+            monitor.advance(1);
+            monitor.iteration(&report(progress), &State { model: self, item_weights: &item_weights, factors })
+        };
+        let factors = factorize(log, &item_weights, &self.modes, &self.options, None, monitor, &mut watch)
+            .map_err(|error| self.error(error))?;
+        State { model: self, item_weights: &item_weights, factors: &factors }.recommender()
+    }
+
+    fn error(&self, error: FactorizeError) -> ModelError {
+        let model = self.name;
+        match error {
+            FactorizeError::Cancelled(cancelled) => cancelled.into(),
+            FactorizeError::Empty => ModelError::Data { model, reason: error.to_string() },
+            FactorizeError::Memory { needed, allowed } => ModelError::Memory {
+                model,
+                what: "an iteration in the leanest way".to_owned(),
+                needed,
+                allowed,
+                hint: "raise memory_bytes, lower user_rank, or shorten max_len",
+            },
+            _ => ModelError::Numerics { model, reason: error.to_string() },
+        }
+    }
+}
+
+fn report(progress: &Progress) -> Iteration {
+    let seconds: f64 = progress.seconds.iter().sum();
+    let [users, items, positions] = progress.seconds;
+    Iteration {
+        iteration: progress.iteration,
+        seconds,
+        measures: vec![
+            ("core_norm", progress.core_norm),
+            ("seconds_users", users),
+            ("seconds_items", items),
+            ("seconds_positions", positions),
+            ("operations", progress.operations),
+            ("gflops", progress.operations / seconds / 1e9),
+        ],
+    }
+}
+
+/// Factors in the middle of the iteration.
+struct State<'a, T> {
+    model: &'a TensorModel,
+    item_weights: &'a [f64],
+    factors: &'a Factors<T>,
+}
+
+impl<T: Real> Snapshot for State<'_, T> {
+    /// Next items by Eq. 15 (global attention) or Eq. 20 (local), with the projector $V V^T$ of Eq. 27, or
+    /// $D^{-1} V V^T D$ of Eq. 28 if rescaled. The history shifts by one: lag $l$ gets $g_{K-2-l}$.
+    fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
+        let g = self.model.modes.next_item_weights(&self.factors.positions);
+        let lag_weights = g[..g.len() - 1].iter().rev().copied().collect();
+        let items = &self.factors.items;
+        let (left, right) = if self.model.rescaled {
+            let inverse: Vec<f64> = self
+                .item_weights
+                .iter()
+                .map(|&weight| if weight > 0.0 { 1.0 / weight } else { 0.0 })
+                .collect();
+            (scaled(items, &inverse), Some(scaled(items, self.item_weights)))
+        } else {
+            (scaled(items, &vec![1.0; items.nrows()]), None)
+        };
+        if left.iter().chain(right.iter().flatten()).any(|value| !value.is_finite()) {
+            let reason = "the item factors are not finite".to_owned();
+            return Err(ModelError::Numerics { model: self.model.name, reason });
+        }
+        Ok(Box::new(SatfRecommender(ItemSpace::new(items.width(), left, right, lag_weights))))
+    }
+}
+
+fn scaled<T: Real>(rows: &Rows<T>, scale: &[f64]) -> Vec<f32> {
+    let mut values = Vec::with_capacity(rows.values().len());
+    for (i, scale) in scale.iter().enumerate() {
+        values.extend(rows.row(i).iter().map(|value| (value.double() * scale) as f32));
+    }
+    values
+}
+
+/// A fitted tensor model.
+struct SatfRecommender(ItemSpace);
+
+impl Recommender for SatfRecommender {
+    fn num_items(&self) -> usize {
+        self.0.num_items()
+    }
+
+    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+        self.0.score_batch(histories, scores);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}
+
+/// Faults of the fields both models have.
+pub(super) struct CommonFields<'a> {
+    pub(super) attention: &'a Attention,
+    pub(super) scaling: f64,
+    pub(super) num_iters: usize,
+    pub(super) growth_tolerance: f64,
+    pub(super) max_len: usize,
+    /// Field, rank and, where the configuration alone tells it, the dimension.
+    pub(super) ranks: &'a [(&'static str, usize, Option<usize>)],
+}
+
+impl CommonFields<'_> {
+    pub(super) fn faults(&self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        if self.max_len < 2 {
+            faults.push(Fault::new("max_len", self.max_len, "at least 2: an item and the one before it"));
+        }
+        let product = |skipped: usize| {
+            let others = self.ranks.iter().enumerate().filter(|(at, _)| *at != skipped);
+            others.fold(1usize, |product, (_, rank)| product.saturating_mul(rank.1))
+        };
+        let has_zero = self.ranks.iter().any(|rank| rank.1 == 0);
+        for (at, &(field, rank, dimension)) in self.ranks.iter().enumerate() {
+            if rank == 0 {
+                faults.push(Fault::new(field, rank, "at least 1"));
+            } else if let Some(dimension) = dimension.filter(|&dimension| rank > dimension) {
+                faults.push(Fault::new(
+                    field,
+                    rank,
+                    format!("at most {dimension}, the size of its dimension"),
+                ));
+            } else if !has_zero && rank > product(at) {
+                let expected = format!("at most {}, the product of the other ranks", product(at));
+                faults.push(Fault::new(field, rank, expected));
+            }
+        }
+        if !(-1.0..=2.0).contains(&self.scaling) {
+            faults.push(Fault::new("scaling", self.scaling, "-1 to 2"));
+        }
+        if self.num_iters == 0 {
+            faults.push(Fault::new("num_iters", self.num_iters, "at least 1"));
+        }
+        if !(0.0..1.0).contains(&self.growth_tolerance) {
+            faults.push(Fault::new("growth_tolerance", self.growth_tolerance, "0 (never) up to below 1"));
+        }
+        self.attention_faults(&mut faults);
+        faults
+    }
+
+    fn attention_faults(&self, faults: &mut Vec<Fault>) {
+        let Attention { factor, span, cutoff, normalization, weights, .. } = self.attention;
+        if !(0.0..=100.0).contains(factor) {
+            faults.push(Fault::new("attention_decay", factor, "0 to 100"));
+        }
+        if *span == Some(0) {
+            faults.push(Fault::new("attention_span", 0, "at least 1, or nothing for all diagonals"));
+        }
+        if !(cutoff.is_finite() && *cutoff >= 0.0) {
+            faults.push(Fault::new("attention_cutoff", cutoff, "at least 0"));
+        }
+        let Some(weights) = weights else { return };
+        let shown = format!("{weights:?}");
+        if weights.iter().any(|weight| !(weight.abs() <= 1e6))
+            || weights.first().is_none_or(|a| a.abs() < 1e-6)
+        {
+            let expected = "numbers of at most 1e6, the first of them not 0";
+            faults.push(Fault::new("attention_weights", shown, expected));
+        } else if *normalization != Normalization::None
+            && (weights[0] < 0.0 || weights.iter().any(|weight| *weight < 0.0))
+        {
+            faults.push(Fault::new(
+                "attention_weights",
+                shown,
+                "none below 0 where rows or columns are normalized",
+            ));
+        }
+    }
+}
