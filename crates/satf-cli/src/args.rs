@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use satf::data::{Format, IdType, ReadOptions, TimeUnit};
-use satf::evaluate::{ResampleUnit, SeenPolicy};
+use satf::evaluate::{Metric, ResampleUnit, SeenPolicy};
 use satf::prepare::{Duplicates, Offset, TiePolicy};
 
 /// Next-item recommendation from ordered histories, on a CPU.
@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Stats(StatsArguments),
     /// Train models on the past of a log and score them on its future
     Evaluate(EvaluateArguments),
+    /// Say what training will cost before anything runs
+    Plan(PlanArguments),
     /// Test whether two evaluations really differ, event by event
     Compare(CompareArguments),
     /// List the models with their keys and defaults
@@ -166,17 +168,17 @@ events are taken, and said.")]
 pub(crate) struct EvaluateArguments {
     #[command(flatten)]
     pub(crate) log: LogArguments,
-    /// Models to score, separated by commas
-    #[arg(short, long, value_name = "MODEL", required = true, value_delimiter = ',')]
-    pub(crate) model: Vec<String>,
-    /// A TOML file with keys of the model, or a table of them for each model
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// A key of the model, such as rank=200 (with several models: pure-svd.rank=200); may be repeated
-    #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append)]
-    pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) models: ModelArguments,
     #[command(flatten)]
     pub(crate) protocol: ProtocolArguments,
+    /// Stop iterative models when this metric on the validation part no longer grows, then train again on training and
+    /// validation part with the best number of iterations
+    #[arg(long, value_name = "METRIC", num_args = 0..=1, default_missing_value = "NDCG@10")]
+    pub(crate) early_stopping: Option<Metric>,
+    /// Iterations without growth that early stopping bears
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) patience: usize,
     /// Lengths of the lists
     #[arg(long, value_name = "N", default_value = "10", value_delimiter = ',')]
     pub(crate) at: Vec<usize>,
@@ -184,6 +186,43 @@ pub(crate) struct EvaluateArguments {
     /// models, their names are put before the ending
     #[arg(long, value_name = "FILE")]
     pub(crate) per_event: Option<PathBuf>,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which models, and how they are configured.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Models")]
+pub(crate) struct ModelArguments {
+    /// Models, separated by commas
+    #[arg(short, long, value_name = "MODEL", required_unless_present = "preset", value_delimiter = ',')]
+    pub(crate) model: Vec<String>,
+    /// Configurations of the paper, such as la-satf/amz-b, separated by commas; they bring their protocol along
+    #[arg(long, value_name = "PRESET", value_delimiter = ',')]
+    pub(crate) preset: Vec<String>,
+    /// A TOML file with keys of the model, or a table of them for each model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A key of the model, such as rank=200 (with several models: pure-svd.rank=200); may be repeated
+    #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append)]
+    pub(crate) set: Vec<String>,
+    /// Memory that training may take, such as 1GiB or 800MB, for models that plan for it
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) memory: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf plan log.parquet --model la-satf
+  satf plan amz-beauty.csv.gz --preset la-satf/amz-b --memory 1GiB")]
+pub(crate) struct PlanArguments {
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
+    #[command(flatten)]
+    pub(crate) models: ModelArguments,
+    #[command(flatten)]
+    pub(crate) protocol: ProtocolArguments,
     /// Write JSON to stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -204,9 +243,9 @@ pub(crate) struct ProtocolArguments {
     /// What to score: the test part after training on all before it, or the validation part
     #[arg(long, value_enum, default_value_t = PartArgument::Test)]
     pub(crate) on: PartArgument,
-    /// Order of one user's events with equal times: file, shuffle or basket
-    #[arg(long, value_name = "POLICY", default_value = "shuffle", value_parser = str::parse::<TiePolicy>)]
-    pub(crate) ties: TiePolicy,
+    /// Order of one user's events with equal times: file, shuffle or basket [default: shuffle; presets: file]
+    #[arg(long, value_name = "POLICY", value_parser = str::parse::<TiePolicy>)]
+    pub(crate) ties: Option<TiePolicy>,
     /// Items left out of a ranking: the user's own, or those of all earlier events too (pooled: only for reproducing
     /// the paper's MP column)
     #[arg(long, value_name = "WHOSE", default_value = "own", value_parser = str::parse::<SeenPolicy>)]
@@ -345,6 +384,25 @@ impl From<IdTypeArgument> for IdType {
             IdTypeArgument::String => IdType::String,
         }
     }
+}
+
+/// `1GiB`, `800MB` or a plain number of bytes.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let error = || format!("'{text}': expected a size such as 1GiB, 800MB or a number of bytes");
+    let digits = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let scale = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "kib" | "k" => 1024.0,
+        "mib" | "m" => 1024.0 * 1024.0,
+        "gib" | "g" => 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(error()),
+    };
+    let bytes = number.trim().parse::<f64>().map_err(|_| error())? * scale;
+    if (1.0..9e18).contains(&bytes) { Ok(bytes as u64) } else { Err(error()) }
 }
 
 fn parse_yes_no(text: &str) -> Result<bool, String> {

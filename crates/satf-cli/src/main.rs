@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Prepare(options) => commands::prepare::run(options, &terminal),
         Command::Stats(options) => commands::stats::run(options, &terminal),
         Command::Evaluate(options) => commands::evaluate::run(options, &terminal),
+        Command::Plan(options) => commands::plan::run(options, &terminal),
         Command::Compare(options) => commands::compare::run(options, &terminal),
         Command::Models(options) => commands::models::run(options, &terminal),
         Command::Generate(options) => commands::generate::run(options, &terminal),

@@ -90,9 +90,22 @@ impl Monitor for Terminal {
     }
 
     fn iteration(&self, report: &Iteration, _snapshot: &dyn Snapshot) -> ControlFlow<()> {
+        let measures: Vec<String> =
+            report.measures.iter().map(|(name, value)| format!("{name} {}", brief(*value))).collect();
+        let line = format!("iteration {}: {:.2} s, {}", report.iteration, report.seconds, measures.join(", "));
+        if self.bar.is_hidden() {
+            tracing::debug!("{line}");
+        } else {
+            self.say(&line);
+        }
         self.iterations.lock().unwrap_or_else(PoisonError::into_inner).push(report.clone());
         if self.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
+}
+
+/// Three decimals, or an exponent where they would not do.
+fn brief(value: f64) -> String {
+    if value == 0.0 || (1e-3..1e6).contains(&value.abs()) { format!("{value:.3}") } else { format!("{value:.2e}") }
 }
 
 /// The library's events as lines of talk: `warning: …`.

@@ -11,7 +11,7 @@ use satf::prepare::{
 use serde_json::{Value, json};
 
 use super::experiment::{Run, describe};
-use super::settings::{SharedKeys, configure};
+use super::settings::{SharedKeys, with_defaults};
 use crate::args::DemoArguments;
 use crate::table;
 use crate::terminal::Terminal;
@@ -29,11 +29,11 @@ pub(crate) fn run(arguments: &DemoArguments, terminal: &Terminal) -> anyhow::Res
     let scheme = SplitScheme::Calendar { valid: month, test: month };
     let partition = Split::new(Timeline::new(&log, TiePolicy::Shuffle, arguments.seed), scheme)?.test()?;
 
-    let names: Vec<String> = MODELS.iter().map(|entry| entry.name.to_owned()).collect();
-    let shared = SharedKeys { seed: arguments.seed, max_len: None };
+    let shared = SharedKeys { seed: arguments.seed, ..SharedKeys::default() };
     let mut runs = Vec::new();
-    for (_, configured) in configure(&names, None, &[], &shared)? {
-        runs.push(Run::new(&configured, &partition, &EvaluateOptions::default(), terminal)?);
+    for entry in MODELS {
+        let choice = with_defaults(entry, shared)?;
+        runs.push(Run::new(&choice, &partition, &EvaluateOptions::default(), terminal)?);
     }
     terminal.finish();
 
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &DemoArguments, terminal: &Terminal) -> anyhow::Res
             .map(|(history, list)| json!({ "history": history, "recommended": list }))
             .collect();
         return table::print_json(&json!({
-            "statistics": statistics, "runs": runs, "best": best.name, "recommendations": stories,
+            "statistics": statistics, "runs": runs, "best": best.label, "recommendations": stories,
         }));
     }
     let mut text = format!(
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &DemoArguments, terminal: &Terminal) -> anyhow::Res
         table::count(statistics.items),
         table::count(statistics.rows),
         describe(&runs),
-        best.name,
+        best.label,
     );
     for (history, list) in &stories {
         text.push_str(&format!("\n  after  {}\n  next   {}\n", history.join(", then "), list.join(" · ")));

@@ -2,150 +2,110 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use satf::evaluate::{EvaluateOptions, write_per_event};
-use satf::interactions::Interactions;
-use satf::prepare::{Partition, Split, SplitScheme, Timeline, count_duplicates, suggest_offset};
+use satf::evaluate::{EarlyStopping, EvaluateOptions, Metric, write_per_event};
 use serde_json::{Value, json};
 
 use super::experiment::{Run, describe};
-use super::settings::{SharedKeys, configure};
-use crate::args::{EvaluateArguments, PartArgument, ProtocolArguments, SplitArgument};
+use super::protocol::{Cut, Protocol};
+use super::settings::{Choice, SharedKeys, configure};
+use crate::args::EvaluateArguments;
 use crate::table;
 use crate::terminal::Terminal;
 
-/// Enough events for a standard error of a few thousandths.
-const ENOUGH_EVENTS: usize = 5000;
-
 pub(crate) fn run(arguments: &EvaluateArguments, terminal: &Terminal) -> anyhow::Result<()> {
-    let protocol = &arguments.protocol;
-    let shared = SharedKeys { seed: protocol.seed, max_len: protocol.max_len };
-    let models = configure(&arguments.model, arguments.config.as_deref(), &arguments.set, &shared)?;
+    let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset)?;
+    let shared = SharedKeys {
+        seed: protocol.seed,
+        max_len: protocol.max_len,
+        memory_bytes: arguments.models.memory,
+    };
+    let mut choices = configure(&arguments.models, shared)?;
     let options = EvaluateOptions { cutoffs: arguments.at.clone(), batch: None, seen: protocol.seen };
 
     let (log, _) = super::read(&arguments.log, terminal)?;
-    let (partition, description) = cut(&log, protocol)?;
+    let cut = protocol.cut(&log)?;
+    let several = choices.len() > 1;
     let mut runs = Vec::new();
-    for (entry, configured) in &models {
-        let run = Run::new(configured, &partition, &options, terminal)?;
+    let mut reports = Vec::new();
+    for choice in &mut choices {
+        let stopped = match arguments.early_stopping {
+            Some(metric) if choice.has("num_iters") => {
+                Some(stop_early(choice, &cut, metric, arguments.patience, terminal)?)
+            }
+            Some(_) => {
+                tracing::warn!("{} does not learn iteratively: early stopping does not apply", choice.label);
+                None
+            }
+            None => None,
+        };
+        let run = Run::new(choice, &cut.partition, &options, terminal)?;
         if let Some(path) = &arguments.per_event {
-            write_per_event(&per_event_path(path, entry.name, models.len()), &partition, &run.evaluation)?;
+            let path = per_event_path(path, &choice.label, several);
+            write_per_event(&path, &cut.partition, &run.evaluation)?;
         }
+        let mut report = run.to_json();
+        if let Some(stopped) = stopped {
+            report.insert("early_stopping".into(), stopped);
+        }
+        report.insert("protocol".into(), cut.description.clone());
+        report.insert("files".into(), json!(arguments.log.files));
+        report.insert("satf_version".into(), json!(env!("CARGO_PKG_VERSION")));
+        reports.push(Value::Object(report));
         runs.push(run);
     }
     terminal.finish();
 
-    if !arguments.json {
-        let counts = partition.holdout.counts;
-        return table::print(&format!(
-            "{}\n{} events scored; {} rows of unknown items dropped, {} first events of new users unscored",
-            describe(&runs),
-            table::count(counts.scored),
-            table::count(counts.dropped_unknown_items),
-            table::count(counts.unscored_first),
-        ));
+    if arguments.json {
+        return match reports.len() {
+            1 => table::print_json(&reports.remove(0)),
+            _ => table::print_json(&json!({ "runs": reports })),
+        };
     }
-    let mut reports: Vec<Value> = runs
+    let counts = cut.partition.holdout.counts;
+    table::print(&format!(
+        "{}\n{} events scored; {} rows of unknown items dropped, {} first events of new users unscored",
+        describe(&runs),
+        table::count(counts.scored),
+        table::count(counts.dropped_unknown_items),
+        table::count(counts.unscored_first),
+    ))
+}
+
+/// Trains on the training part alone, scores every iteration on the validation part, and sets the best number of
+/// iterations for the run that follows.
+fn stop_early(
+    choice: &mut Choice,
+    cut: &Cut<'_>,
+    metric: Metric,
+    patience: usize,
+    terminal: &Terminal,
+) -> anyhow::Result<Value> {
+    let partition = cut.split.validation()?;
+    let items = partition.train.num_items();
+    let stopping = EarlyStopping::new(&partition.holdout, items, metric, patience, terminal);
+    choice.configured.learner.fit(&partition.train, &stopping)?;
+    let outcome = stopping.outcome().map_err(anyhow::Error::msg)?;
+    let curve: Vec<Value> = outcome
+        .curve
         .iter()
-        .map(|run| {
-            let mut report = run.to_json();
-            report.insert("protocol".into(), description.clone());
-            report.insert("files".into(), json!(arguments.log.files));
-            report.insert("satf_version".into(), json!(env!("CARGO_PKG_VERSION")));
-            Value::Object(report)
+        .map(|(iteration, estimate)| {
+            json!({ "iteration": iteration, "value": estimate.value, "stderr": estimate.stderr })
         })
         .collect();
-    match reports.len() {
-        1 => table::print_json(&reports.remove(0)),
-        _ => table::print_json(&json!({ "runs": reports })),
+    let best = outcome.best.map(|best| best.iteration);
+    if let Some(best) = best {
+        tracing::info!("{}: {metric} on the validation part is best after {best} iterations", choice.label);
+        *choice = choice.with("num_iters", best as i64)?;
     }
-}
-
-/// The partition asked for, and the protocol in words for the report.
-pub(crate) fn cut(log: &Interactions, protocol: &ProtocolArguments) -> anyhow::Result<(Partition, Value)> {
-    let timeline = Timeline::new(log, protocol.ties, protocol.seed);
-    warn_of_traps(&timeline, protocol);
-    let (scheme, offsets) = match protocol.split {
-        SplitArgument::LeaveOneOut => (SplitScheme::LeaveOneOut, None),
-        SplitArgument::Calendar => {
-            let (valid, test) = match (protocol.valid, protocol.test) {
-                (Some(valid), Some(test)) => (valid, test),
-                (Some(one), None) | (None, Some(one)) => (one, one),
-                (None, None) => {
-                    let offset = suggest_offset(&timeline, ENOUGH_EVENTS.min(timeline.rows.len() / 50))
-                        .context(
-                            "no usual offset leaves enough rows for training, validation and test; \
-                         hint: give --valid and --test, such as --valid 3weeks --test 3weeks",
-                        )?;
-                    tracing::warn!("no offsets given: taking --valid {offset} --test {offset}");
-                    (offset, offset)
-                }
-            };
-            (SplitScheme::Calendar { valid, test }, Some((valid, test)))
-        }
-    };
-    let (tied_rows, policy) = (timeline.tied_rows, timeline.policy);
-    let split = Split::new(timeline, scheme)?;
-    let [train, valid, test] = split.rows();
-    let (part, partition) = match protocol.on {
-        PartArgument::Test => ("test", split.test()?),
-        PartArgument::Validation => ("validation", split.validation()?),
-    };
-    let description = json!({
-        "split": if offsets.is_some() { "calendar" } else { "leave-one-out" },
-        "leaks_future": offsets.is_none(),
-        "valid": offsets.map(|(valid, _)| valid.to_string()),
-        "test": offsets.map(|(_, test)| test.to_string()),
-        "rows": { "train": train, "valid": valid, "test": test },
-        "scored_part": part,
-        "train": {
-            "users": partition.train.num_users(),
-            "items": partition.train.num_items(),
-            "rows": partition.train.num_rows(),
-        },
-        "ties": policy,
-        "tied_rows": tied_rows,
-        "seen": protocol.seen,
-        "max_len": protocol.max_len,
-        "seed": protocol.seed,
-    });
-    Ok((partition, description))
-}
-
-fn warn_of_traps(timeline: &Timeline<'_>, protocol: &ProtocolArguments) {
-    let rows = timeline.rows.len();
-    if timeline.tied_rows > 0 {
-        tracing::warn!(
-            "{} of {} rows ({:.0} %) share user and time with another, so their order is not known; they are \
-             ordered by --ties {}",
-            table::count(timeline.tied_rows),
-            table::count(rows),
-            100.0 * timeline.tied_rows as f64 / rows as f64,
-            json!(timeline.policy).as_str().unwrap_or_default(),
-        );
-    }
-    let duplicates = count_duplicates(timeline.log);
-    if duplicates > 0 {
-        tracing::warn!(
-            "{} rows repeat a user and item: seen items are never recommended, so such an event cannot be hit; \
-             hint: satf prepare --duplicates last",
-            table::count(duplicates)
-        );
-    }
-    if protocol.split == SplitArgument::LeaveOneOut {
-        tracing::warn!(
-            "leave-one-out leaks the future: models train on events that happen after those they predict; \
-             compare these scores only with others made the same way"
-        );
-    }
+    Ok(json!({ "metric": metric, "curve": curve, "best_iteration": best }))
 }
 
 /// `scores.parquet` becomes `scores.mp.parquet` when there are several models.
-fn per_event_path(path: &Path, model: &str, models: usize) -> PathBuf {
-    if models == 1 {
+fn per_event_path(path: &Path, label: &str, several: bool) -> PathBuf {
+    if !several {
         return path.to_owned();
     }
     let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{stem}.{model}{ending}"))
+    path.with_file_name(format!("{stem}.{}{ending}", label.replace('/', "-")))
 }

@@ -3,17 +3,21 @@
 use std::time::Instant;
 
 use satf::evaluate::{EvaluateOptions, Evaluation, evaluate};
-use satf::models::{Configured, Iteration, Recommender};
+use satf::linalg::gemm_rate;
+use satf::models::{Iteration, Recommender};
 use satf::monitor::{Monitor, check_cancelled};
 use satf::prepare::Partition;
 use serde_json::{Map, Value, json};
 
+use super::settings::Choice;
 use crate::table;
 use crate::terminal::Terminal;
 
 /// What came of one model.
 pub(crate) struct Run {
-    pub(crate) name: &'static str,
+    pub(crate) label: String,
+    model_name: &'static str,
+    plan: Option<Value>,
     pub(crate) model: Box<dyn Recommender>,
     pub(crate) evaluation: Evaluation,
     configuration: Value,
@@ -25,13 +29,20 @@ pub(crate) struct Run {
 impl Run {
     /// Fits a model to the training part and scores it on the holdout.
     pub(crate) fn new(
-        configured: &Configured,
+        choice: &Choice,
         partition: &Partition,
         options: &EvaluateOptions,
         terminal: &Terminal,
     ) -> anyhow::Result<Self> {
-        let name = configured.learner.name();
-        terminal.begin(name, 0);
+        let Choice { label, entry, configured, .. } = choice;
+        let plan = configured.learner.plan(&partition.train)?.map(|plan| {
+            let rate = gemm_rate();
+            let double = configured.configuration["precision"] == "double";
+            let mut report = json!(plan);
+            report["gemm_gflops"] = json!(if double { rate.double } else { rate.single });
+            report
+        });
+        terminal.begin(label, 0);
         terminal.take_iterations();
         let start = Instant::now();
         let model = configured.learner.fit(&partition.train, terminal)?;
@@ -42,7 +53,17 @@ impl Run {
             evaluate(&*model, &partition.holdout, partition.train.num_items(), options, terminal)?;
         let evaluate_seconds = start.elapsed().as_secs_f64();
         let (configuration, iterations) = (configured.configuration.clone(), terminal.take_iterations());
-        Ok(Run { name, model, evaluation, configuration, iterations, train_seconds, evaluate_seconds })
+        Ok(Run {
+            label: label.clone(),
+            model_name: entry.name,
+            plan,
+            model,
+            evaluation,
+            configuration,
+            iterations,
+            train_seconds,
+            evaluate_seconds,
+        })
     }
 
     /// The run as JSON.
@@ -50,13 +71,19 @@ impl Run {
         let metrics: Map<String, Value> =
             self.evaluation.report().into_iter().map(|(name, estimate)| (name, json!(estimate))).collect();
         let mut run = Map::new();
-        run.insert("model".into(), json!(self.name));
+        run.insert("model".into(), json!(self.model_name));
+        if self.label != self.model_name {
+            run.insert("preset".into(), json!(self.label));
+        }
         run.insert("configuration".into(), self.configuration.clone());
         run.insert("metrics".into(), Value::Object(metrics));
         run.insert("events".into(), json!(self.evaluation.counts));
         run.insert("train_seconds".into(), json!(self.train_seconds));
         run.insert("evaluate_seconds".into(), json!(self.evaluate_seconds));
         run.insert("model_bytes".into(), json!(self.model.memory_bytes()));
+        if let Some(plan) = &self.plan {
+            run.insert("plan".into(), plan.clone());
+        }
         if !self.iterations.is_empty() {
             let iteration = |report: &Iteration| {
                 let mut entry: Map<String, Value> =
@@ -80,7 +107,7 @@ pub(crate) fn describe(runs: &[Run]) -> String {
     header.extend(["train s", "score s"]);
     let mut shown = table::with_header(&header);
     for run in runs {
-        let mut row = vec![run.name.to_owned()];
+        let mut row = vec![run.label.clone()];
         row.extend(run.evaluation.report().iter().map(|(_, estimate)| table::estimate(estimate)));
         row.extend([run.train_seconds, run.evaluate_seconds].map(|seconds| format!("{seconds:.2}")));
         shown.add_row(row);

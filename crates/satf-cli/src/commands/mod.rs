@@ -5,10 +5,12 @@ pub(crate) mod demo;
 pub(crate) mod evaluate;
 pub(crate) mod generate;
 pub(crate) mod models;
+pub(crate) mod plan;
 pub(crate) mod prepare;
 pub(crate) mod stats;
 
 mod experiment;
+mod protocol;
 mod settings;
 
 use std::path::Path;

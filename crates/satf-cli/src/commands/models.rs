@@ -1,6 +1,6 @@
 //! `satf models`: what can be asked for, and what can be set.
 
-use satf::models::MODELS;
+use satf::models::{MODELS, Preset};
 use serde_json::{Map, Value, json};
 
 use crate::args::ModelsArguments;
@@ -22,5 +22,7 @@ pub(crate) fn run(arguments: &ModelsArguments, _terminal: &Terminal) -> anyhow::
             text.push_str(&format!("    {key} = {value}\n"));
         }
     }
-    table::print(text.trim_end())
+    let presets: Vec<String> = Preset::all().into_iter().map(|preset| preset.name).collect();
+    text.push_str(&format!("\npresets: {}", presets.join(", ")));
+    table::print(&text)
 }

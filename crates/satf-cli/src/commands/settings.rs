@@ -1,76 +1,121 @@
-//! Keys of models, from a TOML file and from `--set`.
+//! Keys of models, from presets, a TOML file and `--set`.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use satf::models::{Configured, MODELS, ModelEntry};
+use satf::models::{Configured, MODELS, ModelEntry, Preset};
 use toml::{Table, Value};
 
-/// Keys that belong to the protocol and that a model takes over unless it is given its own.
+use crate::args::ModelArguments;
+
+/// Keys that belong to the run as a whole and that a model takes over unless it is given its own.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct SharedKeys {
     pub(crate) seed: u64,
     pub(crate) max_len: Option<usize>,
+    pub(crate) memory_bytes: Option<u64>,
 }
 
-/// The models asked for, configured and checked, in the order asked.
-pub(crate) fn configure(
-    models: &[String],
-    file: Option<&Path>,
-    assignments: &[String],
-    shared: &SharedKeys,
-) -> anyhow::Result<Vec<(&'static ModelEntry, Configured)>> {
-    let entries = models.iter().map(|name| ModelEntry::find(name.trim())).collect::<Result<Vec<_>, _>>()?;
-    let file = file.map(read_table).transpose()?.unwrap_or_default();
+/// A model asked for, configured and checked.
+pub(crate) struct Choice {
+    /// What it is called in reports: the model's or the preset's name.
+    pub(crate) label: String,
+    pub(crate) entry: &'static ModelEntry,
+    pub(crate) configured: Configured,
+    table: Table,
+}
+
+impl Choice {
+    fn new(label: String, entry: &'static ModelEntry, table: Table) -> anyhow::Result<Self> {
+        let configured = entry.configure(&table)?;
+        Ok(Choice { label, entry, configured, table })
+    }
+
+    /// The same with another value of one key.
+    pub(crate) fn with(&self, key: &str, value: i64) -> anyhow::Result<Self> {
+        let mut table = self.table.clone();
+        table.insert(key.to_owned(), Value::Integer(value));
+        Choice::new(self.label.clone(), self.entry, table)
+    }
+
+    /// Whether the model has such a key.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.entry.defaults().contains_key(key)
+    }
+}
+
+/// The models and presets asked for, in the order asked.
+pub(crate) fn configure(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::Result<Vec<Choice>> {
+    let mut asked: Vec<(String, &'static ModelEntry, Table)> = Vec::new();
+    for name in &arguments.model {
+        let entry = ModelEntry::find(name.trim())?;
+        asked.push((entry.name.to_owned(), entry, Table::new()));
+    }
+    for name in &arguments.preset {
+        let preset = Preset::find(name.trim())?;
+        asked.push((preset.name, ModelEntry::find(&preset.model)?, preset.settings));
+    }
+    let several = asked.len() > 1;
+
+    let file = arguments.config.as_deref().map(read_table).transpose()?.unwrap_or_default();
     let by_model = file.iter().any(|(key, value)| value.is_table() && is_model(key));
-    if let Some((key, _)) = file.iter().find(|(key, value)| by_model && !(value.is_table() && is_model(key)))
-    {
-        bail!(
-            "'{key}' in the configuration file: expected only tables named after models, as the file has one"
-        );
+    if let Some((key, _)) = file.iter().find(|(key, value)| by_model && !(value.is_table() && is_model(key))) {
+        bail!("'{key}' in the configuration file: expected only tables named after models, as the file has one");
     }
-    if entries.len() > 1 && !by_model && !file.is_empty() {
-        bail!(
-            "with several models the configuration file needs a table for each, such as [{}]",
-            entries[0].name
-        );
+    if several && !by_model && !file.is_empty() {
+        bail!("with several models the configuration file needs a table for each, such as [{}]", asked[0].1.name);
     }
-    let assignments = assignments.iter().map(|text| parse_assignment(text)).collect::<Result<Vec<_>, _>>()?;
+    let assignments = arguments.set.iter().map(|text| parse_assignment(text)).collect::<Result<Vec<_>, _>>()?;
     for (model, key, _) in &assignments {
         match model {
-            Some(name) if !entries.iter().any(|entry| entry.name == name) => {
+            Some(name) if !asked.iter().any(|(label, entry, _)| label == name || entry.name == name) => {
                 bail!("--set {name}.{key}: {name} is not among the models asked for")
             }
-            None if entries.len() > 1 => {
-                bail!("--set {key}: with several models say which one, such as {}.{key}", entries[0].name)
+            None if several => {
+                bail!("--set {key}: with several models say which one, such as {}.{key}", asked[0].0)
             }
             _ => {}
         }
     }
 
-    let mut configured = Vec::new();
-    for entry in entries {
-        let mut table = match file.get(entry.name) {
+    let mut choices = Vec::new();
+    for (label, entry, mut table) in asked {
+        let own = match file.get(entry.name) {
             Some(Value::Table(own)) => own.clone(),
             _ if by_model => Table::new(),
             _ => file.clone(),
         };
+        table.extend(own);
         for (model, key, value) in &assignments {
-            if model.as_deref().is_none_or(|model| model == entry.name) {
+            if model.as_ref().is_none_or(|model| *model == label || model == entry.name) {
                 table.insert(key.clone(), value.clone());
             }
         }
-        let known = entry.defaults();
-        let seed = i64::try_from(shared.seed).context("--seed: expected at most 2^63 - 1")?;
-        let max_len = shared.max_len.map(i64::try_from).transpose().context("--max-len is too large")?;
-        for (key, value) in [("seed", Some(seed)), ("max_len", max_len)] {
-            if let Some(value) = value.filter(|_| known.contains_key(key) && !table.contains_key(key)) {
-                table.insert(key.to_owned(), Value::Integer(value));
-            }
-        }
-        configured.push((entry, entry.configure(&table)?));
+        add_shared(&mut table, entry, shared)?;
+        choices.push(Choice::new(label, entry, table)?);
     }
-    Ok(configured)
+    Ok(choices)
+}
+
+/// One model with its defaults and the shared keys.
+pub(crate) fn with_defaults(entry: &'static ModelEntry, shared: SharedKeys) -> anyhow::Result<Choice> {
+    let mut table = Table::new();
+    add_shared(&mut table, entry, shared)?;
+    Choice::new(entry.name.to_owned(), entry, table)
+}
+
+fn add_shared(table: &mut Table, entry: &ModelEntry, shared: SharedKeys) -> anyhow::Result<()> {
+    let seed = i64::try_from(shared.seed).context("--seed: expected at most 2^63 - 1")?;
+    let max_len = shared.max_len.map(i64::try_from).transpose().context("--max-len is too large")?;
+    let memory = shared.memory_bytes.map(i64::try_from).transpose().context("--memory is too large")?;
+    let known = entry.defaults();
+    for (key, value) in [("seed", Some(seed)), ("max_len", max_len), ("memory_bytes", memory)] {
+        if let Some(value) = value.filter(|_| known.contains_key(key) && !table.contains_key(key)) {
+            table.insert(key.to_owned(), Value::Integer(value));
+        }
+    }
+    Ok(())
 }
 
 fn is_model(name: &str) -> bool {
@@ -99,32 +144,44 @@ fn parse_assignment(text: &str) -> anyhow::Result<(Option<String>, String, Value
 mod tests {
     use super::*;
 
-    fn outcome(models: &[&str], file: Option<&str>, set: &[&str]) -> Result<Vec<serde_json::Value>, String> {
+    fn outcome(models: &[&str], presets: &[&str], file: Option<&str>, set: &[&str]) -> Result<Vec<serde_json::Value>, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("models.toml");
         if let Some(text) = file {
             fs::write(&path, text).unwrap();
         }
         let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let shared = SharedKeys { seed: 5, max_len: Some(50) };
-        let configured = configure(&owned(models), file.map(|_| path.as_path()), &owned(set), &shared);
-        configured
-            .map(|all| all.into_iter().map(|(_, configured)| configured.configuration).collect())
+        let arguments = ModelArguments {
+            model: owned(models),
+            preset: owned(presets),
+            config: file.map(|_| path.clone()),
+            set: owned(set),
+            memory: None,
+        };
+        let shared = SharedKeys { seed: 5, max_len: Some(50), memory_bytes: Some(1 << 30) };
+        configure(&arguments, shared)
+            .map(|all| all.into_iter().map(|choice| choice.configured.configuration).collect())
             .map_err(|error| format!("{error:#}"))
     }
 
     #[test]
     fn set_wins_over_the_file_and_the_file_over_defaults() {
-        let configured = outcome(&["pure-svd"], Some("rank = 7\nscaling = 0.2"), &["rank=9"]).unwrap();
+        let configured = outcome(&["pure-svd"], &[], Some("rank = 7\nscaling = 0.2"), &["rank=9"]).unwrap();
         assert_eq!((&configured[0]["rank"], &configured[0]["scaling"]), (&9.into(), &0.2.into()));
         assert_eq!(configured[0]["seed"], 5);
     }
 
     #[test]
+    fn presets_are_overridden_key_by_key() {
+        let configured = outcome(&[], &["la-satf/amz-b"], None, &["num_iters=1"]).unwrap();
+        assert_eq!((&configured[0]["item_rank"], &configured[0]["num_iters"]), (&600.into(), &1.into()));
+        assert_eq!((&configured[0]["max_len"], &configured[0]["memory_bytes"]), (&50.into(), &(1 << 30).into()));
+    }
+
+    #[test]
     fn several_models_have_their_own_tables() {
         let file = "[pure-svd]\nrank = 7\n[transitions]\nwindow = 3";
-        let configured =
-            outcome(&["transitions", "pure-svd", "mp"], Some(file), &["pure-svd.seed=1"]).unwrap();
+        let configured = outcome(&["transitions", "pure-svd", "mp"], &[], Some(file), &["pure-svd.seed=1"]).unwrap();
         assert_eq!((&configured[0]["window"], &configured[1]["rank"]), (&3.into(), &7.into()));
         assert_eq!(configured[1]["seed"], 1);
     }
@@ -140,7 +197,7 @@ mod tests {
             (vec!["pure-svd"], Some("rank = 3\n[mp]"), vec![], "only tables"),
             (vec!["pure-svd"], Some("ranks = 3"), vec![], "did you mean 'rank'"),
         ] {
-            let error = outcome(&models, file, &set).unwrap_err();
+            let error = outcome(&models, &[], file, &set).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
     }

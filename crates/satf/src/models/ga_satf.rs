@@ -86,12 +86,6 @@ impl GaSatfConfig {
     /// The model's name.
     pub const NAME: &'static str = "ga-satf";
 
-    /// What an iteration on these histories will cost, and how it will go about it.
-    pub fn plan(&self, histories: &Histories) -> Result<Plan, ModelError> {
-        self.check()?;
-        self.model().plan(histories)
-    }
-
     fn attention(&self) -> Attention {
         Attention {
             decay: self.attention_shape,
@@ -152,6 +146,11 @@ impl Learner for GaSatfConfig {
         }
         .faults();
         ModelError::from_faults(Self::NAME, faults)
+    }
+
+    fn plan(&self, histories: &Histories) -> Result<Option<Plan>, ModelError> {
+        self.check()?;
+        self.model().plan(histories).map(Some)
     }
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {

@@ -92,12 +92,6 @@ impl LaSatfConfig {
     /// The model's name.
     pub const NAME: &'static str = "la-satf";
 
-    /// What an iteration on these histories will cost, and how it will go about it.
-    pub fn plan(&self, histories: &Histories) -> Result<Plan, ModelError> {
-        self.check()?;
-        self.model().plan(histories)
-    }
-
     fn attention(&self) -> Attention {
         Attention {
             decay: self.attention_shape,
@@ -167,6 +161,11 @@ impl Learner for LaSatfConfig {
             faults.push(Fault::new("attention_window", self.attention_window, expected));
         }
         ModelError::from_faults(Self::NAME, faults)
+    }
+
+    fn plan(&self, histories: &Histories) -> Result<Option<Plan>, ModelError> {
+        self.check()?;
+        self.model().plan(histories).map(Some)
     }
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::ModelError;
+use crate::factorize::Plan;
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
 use crate::prepare::Histories;
@@ -37,6 +38,11 @@ pub trait Learner: Send + Sync {
 
     /// Whether every field is in its range: all faults in one error. Needs no data, so it comes before all work.
     fn check(&self) -> Result<(), ModelError>;
+
+    /// What an iteration on these histories will cost and how it will be done, for models that plan ahead.
+    fn plan(&self, _histories: &Histories) -> Result<Option<Plan>, ModelError> {
+        Ok(None)
+    }
 
     /// Learns. A model that learns iteratively calls [`Monitor::iteration`] after every iteration.
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError>;
