@@ -92,7 +92,8 @@ impl Monitor for Terminal {
     fn iteration(&self, report: &Iteration, _snapshot: &dyn Snapshot) -> ControlFlow<()> {
         let measures: Vec<String> =
             report.measures.iter().map(|(name, value)| format!("{name} {}", brief(*value))).collect();
-        let line = format!("iteration {}: {:.2} s, {}", report.iteration, report.seconds, measures.join(", "));
+        let line =
+            format!("iteration {}: {:.2} s, {}", report.iteration, report.seconds, measures.join(", "));
         if self.bar.is_hidden() {
             tracing::debug!("{line}");
         } else {
@@ -105,7 +106,11 @@ impl Monitor for Terminal {
 
 /// Three decimals, or an exponent where they would not do.
 fn brief(value: f64) -> String {
-    if value == 0.0 || (1e-3..1e6).contains(&value.abs()) { format!("{value:.3}") } else { format!("{value:.2e}") }
+    if value == 0.0 || (1e-3..1e6).contains(&value.abs()) {
+        format!("{value:.3}")
+    } else {
+        format!("{value:.2e}")
+    }
 }
 
 /// The library's events as lines of talk: `warning: …`.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    for command in ["prepare", "stats", "evaluate", "compare", "models", "generate", "demo"] {
+    for command in ["prepare", "stats", "evaluate", "plan", "compare", "models", "generate", "demo"] {
         let help = satf(&[command, "--help"]).succeeds();
         assert!(help.contains("Example") && help.contains(&format!("satf {command}")), "{command}: {help}");
     }
@@ -88,7 +88,7 @@ fn a_failed_prepare_leaves_the_old_file_alone() {
 #[test]
 fn evaluation_is_the_same_bytes_on_any_number_of_threads() {
     let (_folder, log) = shop_log(600);
-    for model in ["mp", "random", "pure-svd", "ease", "vmis-knn", "transitions"] {
+    for model in ["mp", "random", "pure-svd", "ga-satf", "la-satf", "ease", "vmis-knn", "transitions"] {
         let on = |threads: &str| {
             let outcome = satf(&[
                 "evaluate",
@@ -160,6 +160,79 @@ fn configuration_comes_from_a_file_and_from_set() {
     refused(&["--model", "pure-svd", "--set", "scaling=nan"], &["scaling = NaN"]);
     refused(&["--model", "transitions", "--set", "window=0"], &["window = 0"]);
     refused(&["--model", "mp", "--at", "0"], &["cut-offs"]);
+}
+
+#[test]
+fn presets_bring_their_protocol_and_plans_say_what_training_costs() {
+    let (_folder, log) = shop_log(500);
+    let small = ["--set", "user_rank=20", "--set", "item_rank=16"];
+    let offsets = ["--valid", "3weeks", "--test", "3weeks"];
+    let mut arguments = vec!["evaluate", &log, "--preset", "la-satf/amz-b", "--json"];
+    arguments.extend(small.iter().chain(&offsets));
+    let json: Value = serde_json::from_str(&satf(&arguments).succeeds()).unwrap();
+    assert_eq!((&json["model"], &json["preset"]), (&"la-satf".into(), &"la-satf/amz-b".into()));
+    assert_eq!((&json["protocol"]["ties"], &json["protocol"]["max_len"]), (&"file".into(), &50.into()));
+    assert_eq!(
+        (&json["configuration"]["item_rank"], &json["configuration"]["num_iters"]),
+        (&16.into(), &3.into())
+    );
+    let iterations = json["iterations"].as_array().unwrap();
+    let norms: Vec<f64> =
+        iterations.iter().map(|iteration| iteration["core_norm"].as_f64().unwrap()).collect();
+    assert!(norms.len() == 3 && norms.is_sorted(), "{norms:?}");
+    for name in ["seconds", "seconds_users", "seconds_items", "seconds_positions"] {
+        assert!(iterations[0][name].is_f64(), "{name}");
+    }
+    for name in ["operations", "memory_bytes", "gemm_gflops"] {
+        assert!(json["plan"][name].as_f64().unwrap() > 0.0, "{name}");
+    }
+
+    let mut arguments = vec!["plan", &log, "--preset", "la-satf/amz-b"];
+    arguments.extend(small.iter().chain(&offsets));
+    let table = satf(&arguments).succeeds();
+    assert!(table.contains("users") && table.contains("positions") && table.contains("GFLOP/s"), "{table}");
+    let unplanned = satf(&["plan", &log, "--model", "mp", "--valid", "3weeks"]);
+    assert!(unplanned.code == 1 && unplanned.stderr.contains("plans ahead"), "{}", unplanned.stderr);
+    let unknown = satf(&["evaluate", &log, "--preset", "la-satf/amz"]);
+    assert!(unknown.code == 1 && unknown.stderr.contains("did you mean 'la-satf/amz-"), "{}", unknown.stderr);
+    let mixed = satf(&["evaluate", &log, "--preset", "la-satf/amz-b,la-satf/ml-1m"]);
+    assert!(mixed.code == 1 && mixed.stderr.contains("different protocols"), "{}", mixed.stderr);
+}
+
+#[test]
+fn early_stopping_keeps_the_best_number_of_iterations() {
+    let (_folder, log) = shop_log(500);
+    let arguments = [
+        "evaluate",
+        &log,
+        "--model",
+        "la-satf",
+        "--set",
+        "user_rank=20",
+        "--set",
+        "item_rank=16",
+        "--set",
+        "num_iters=12",
+        "--early-stopping",
+        "NDCG@10",
+        "--patience",
+        "2",
+        "--valid",
+        "1month",
+        "--test",
+        "1month",
+        "--json",
+    ];
+    let json: Value = serde_json::from_str(&satf(&arguments).succeeds()).unwrap();
+    let stopped = &json["early_stopping"];
+    let best = stopped["best_iteration"].as_u64().unwrap();
+    let value = |point: &Value| point["value"].as_f64().unwrap();
+    let curve = stopped["curve"].as_array().unwrap();
+    let highest = curve.iter().map(value).fold(0.0, f64::max);
+    assert!((value(&curve[best as usize - 1]) - highest).abs() < 1e-15, "{stopped}");
+    assert_eq!(json["configuration"]["num_iters"].as_u64(), Some(best));
+    assert_eq!(json["iterations"].as_array().unwrap().len() as u64, best);
+    assert!(curve.len() as u64 <= best + 2);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! PureSVD-N of rank 2000 on a log of Amazon Beauty's shape: 22,363 users, 12,101 items, 198,502 rows.
 
-use satf::linalg::{SparseMatrix, gemm_rate, truncated_svd};
 use satf::linalg::truncated_svd::Params;
+use satf::linalg::{SparseMatrix, gemm_rate, truncated_svd};
 use std::io::Read;
 
 fn main() {
@@ -11,11 +11,14 @@ fn main() {
     let rank: usize = std::env::var("R").map(|x| x.parse().unwrap()).unwrap_or(2000);
     let s: f64 = std::env::var("S").map(|x| x.parse().unwrap()).unwrap_or(0.6);
     let mut text = String::new();
-    flate2::read::GzDecoder::new(std::fs::File::open(format!("{path}{file}")).unwrap()).read_to_string(&mut text).unwrap();
+    flate2::read::GzDecoder::new(std::fs::File::open(format!("{path}{file}")).unwrap())
+        .read_to_string(&mut text)
+        .unwrap();
     let rows: Vec<(i64, i64, i64)> = text
         .lines()
         .filter_map(|l| {
-            let v: Vec<&str> = if l.contains("::") { l.split("::").collect() } else { l.split(',').collect() };
+            let v: Vec<&str> =
+                if l.contains("::") { l.split("::").collect() } else { l.split(',').collect() };
             Some((v[0].parse().ok()?, v[1].parse().ok()?, v[v.len() - 1].parse().ok()?))
         })
         .collect();
@@ -26,7 +29,8 @@ fn main() {
         users.entry(r.0).or_default().push(r.1);
         *items.entry(r.1).or_default() += 1;
     }
-    let index: std::collections::HashMap<i64, u32> = items.keys().enumerate().map(|(a, &b)| (b, a as u32)).collect();
+    let index: std::collections::HashMap<i64, u32> =
+        items.keys().enumerate().map(|(a, &b)| (b, a as u32)).collect();
     let a = SparseMatrix::from_rows(
         items.len(),
         users.values().map(|v| {
@@ -46,12 +50,22 @@ fn main() {
         let g = satf::linalg::dense::gram(x.right.as_ref());
         let mut off: f64 = 0.0;
         let mut fro = 0.0;
-        for i in 0..g.nrows() { for j in 0..g.nrows() { let e = (g[(i, j)] - if i == j { 1.0 } else { 0.0 }) as f64; off = off.max(e.abs()); fro += e * e; } }
+        for i in 0..g.nrows() {
+            for j in 0..g.nrows() {
+                let e = (g[(i, j)] - if i == j { 1.0 } else { 0.0 }) as f64;
+                off = off.max(e.abs());
+                fro += e * e;
+            }
+        }
         println!("orth max {off:.2e} fro {:.2e}", fro.sqrt());
         (x.singular_values, x.info)
     };
     println!("{:?}", svd.1);
     let v = &svd.0;
-    for k in [0, 1, 10, 100, 500, 1000, 1500, 1999] { if k < v.len() { println!("{k} {:.9}", v[k] * v[k]); } }
+    for k in [0, 1, 10, 100, 500, 1000, 1500, 1999] {
+        if k < v.len() {
+            println!("{k} {:.9}", v[k] * v[k]);
+        }
+    }
     println!("{:?}", gemm_rate());
 }

@@ -43,7 +43,13 @@ const fn run(
 }
 
 const fn pooled(paper: [f64; 3]) -> Run {
-    Run { label: "MP, `--seen pooled`", model: "mp", settings: "", seen: SeenPolicy::Pooled, paper: Some(paper) }
+    Run {
+        label: "MP, `--seen pooled`",
+        model: "mp",
+        settings: "",
+        seen: SeenPolicy::Pooled,
+        paper: Some(paper),
+    }
 }
 
 const MP: Run = run("MP", "mp", "", None);
@@ -172,7 +178,8 @@ fn section(dataset: &Dataset, path: PathBuf) -> Result<String, Error> {
     for run in dataset.runs {
         let (outcome, train, score) = measure(run, &file)?;
         eprintln!("{} {}: {train:.1} s + {score:.1} s", dataset.name, run.label);
-        let [ndcg, hr] = [Measure::Ndcg, Measure::HitRate].map(|m| outcome.estimate(Metric { measure: m, cutoff: 10 }));
+        let [ndcg, hr] =
+            [Measure::Ndcg, Measure::HitRate].map(|m| outcome.estimate(Metric { measure: m, cutoff: 10 }));
         let values = [(ndcg.value, ndcg.stderr), (hr.value, hr.stderr), (outcome.coverage(10), None)];
         let shown = values.map(|(value, stderr)| match stderr {
             Some(stderr) => format!("{value:.4} ± {stderr:.4}"),

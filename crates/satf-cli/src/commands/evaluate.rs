@@ -14,11 +14,8 @@ use crate::terminal::Terminal;
 
 pub(crate) fn run(arguments: &EvaluateArguments, terminal: &Terminal) -> anyhow::Result<()> {
     let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset)?;
-    let shared = SharedKeys {
-        seed: protocol.seed,
-        max_len: protocol.max_len,
-        memory_bytes: arguments.models.memory,
-    };
+    let shared =
+        SharedKeys { seed: protocol.seed, max_len: protocol.max_len, memory_bytes: arguments.models.memory };
     let mut choices = configure(&arguments.models, shared)?;
     let options = EvaluateOptions { cutoffs: arguments.at.clone(), batch: None, seen: protocol.seen };
 

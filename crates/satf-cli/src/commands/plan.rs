@@ -11,11 +11,8 @@ use crate::terminal::Terminal;
 
 pub(crate) fn run(arguments: &PlanArguments, terminal: &Terminal) -> anyhow::Result<()> {
     let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset)?;
-    let shared = SharedKeys {
-        seed: protocol.seed,
-        max_len: protocol.max_len,
-        memory_bytes: arguments.models.memory,
-    };
+    let shared =
+        SharedKeys { seed: protocol.seed, max_len: protocol.max_len, memory_bytes: arguments.models.memory };
     let choices = configure(&arguments.models, shared)?;
     let (log, _) = super::read(&arguments.log, terminal)?;
     let cut = protocol.cut(&log)?;

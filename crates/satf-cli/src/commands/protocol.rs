@@ -30,8 +30,7 @@ pub(crate) struct Protocol {
 impl Protocol {
     /// What was asked for; where nothing was, what the presets say.
     pub(crate) fn resolve(arguments: &ProtocolArguments, presets: &[String]) -> anyhow::Result<Self> {
-        let presets =
-            presets.iter().map(|name| Preset::find(name.trim())).collect::<Result<Vec<_>, _>>()?;
+        let presets = presets.iter().map(|name| Preset::find(name.trim())).collect::<Result<Vec<_>, _>>()?;
         if let [first, others @ ..] = presets.as_slice()
             && let Some(other) = others.iter().find(|other| other.protocol != first.protocol)
         {

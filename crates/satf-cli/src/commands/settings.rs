@@ -60,13 +60,20 @@ pub(crate) fn configure(arguments: &ModelArguments, shared: SharedKeys) -> anyho
 
     let file = arguments.config.as_deref().map(read_table).transpose()?.unwrap_or_default();
     let by_model = file.iter().any(|(key, value)| value.is_table() && is_model(key));
-    if let Some((key, _)) = file.iter().find(|(key, value)| by_model && !(value.is_table() && is_model(key))) {
-        bail!("'{key}' in the configuration file: expected only tables named after models, as the file has one");
+    if let Some((key, _)) = file.iter().find(|(key, value)| by_model && !(value.is_table() && is_model(key)))
+    {
+        bail!(
+            "'{key}' in the configuration file: expected only tables named after models, as the file has one"
+        );
     }
     if several && !by_model && !file.is_empty() {
-        bail!("with several models the configuration file needs a table for each, such as [{}]", asked[0].1.name);
+        bail!(
+            "with several models the configuration file needs a table for each, such as [{}]",
+            asked[0].1.name
+        );
     }
-    let assignments = arguments.set.iter().map(|text| parse_assignment(text)).collect::<Result<Vec<_>, _>>()?;
+    let assignments =
+        arguments.set.iter().map(|text| parse_assignment(text)).collect::<Result<Vec<_>, _>>()?;
     for (model, key, _) in &assignments {
         match model {
             Some(name) if !asked.iter().any(|(label, entry, _)| label == name || entry.name == name) => {
@@ -144,7 +151,12 @@ fn parse_assignment(text: &str) -> anyhow::Result<(Option<String>, String, Value
 mod tests {
     use super::*;
 
-    fn outcome(models: &[&str], presets: &[&str], file: Option<&str>, set: &[&str]) -> Result<Vec<serde_json::Value>, String> {
+    fn outcome(
+        models: &[&str],
+        presets: &[&str],
+        file: Option<&str>,
+        set: &[&str],
+    ) -> Result<Vec<serde_json::Value>, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("models.toml");
         if let Some(text) = file {
@@ -175,13 +187,17 @@ mod tests {
     fn presets_are_overridden_key_by_key() {
         let configured = outcome(&[], &["la-satf/amz-b"], None, &["num_iters=1"]).unwrap();
         assert_eq!((&configured[0]["item_rank"], &configured[0]["num_iters"]), (&600.into(), &1.into()));
-        assert_eq!((&configured[0]["max_len"], &configured[0]["memory_bytes"]), (&50.into(), &(1 << 30).into()));
+        assert_eq!(
+            (&configured[0]["max_len"], &configured[0]["memory_bytes"]),
+            (&50.into(), &(1 << 30).into())
+        );
     }
 
     #[test]
     fn several_models_have_their_own_tables() {
         let file = "[pure-svd]\nrank = 7\n[transitions]\nwindow = 3";
-        let configured = outcome(&["transitions", "pure-svd", "mp"], &[], Some(file), &["pure-svd.seed=1"]).unwrap();
+        let configured =
+            outcome(&["transitions", "pure-svd", "mp"], &[], Some(file), &["pure-svd.seed=1"]).unwrap();
         assert_eq!((&configured[0]["window"], &configured[1]["rank"]), (&3.into(), &7.into()));
         assert_eq!(configured[1]["seed"], 1);
     }

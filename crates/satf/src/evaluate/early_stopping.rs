@@ -106,7 +106,11 @@ impl Monitor for EarlyStopping<'_> {
         }
         let best = state.best.as_ref().map_or(0, |best| best.iteration);
         self.inner.iteration(report, snapshot)?;
-        if report.iteration - best >= self.patience { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if report.iteration - best >= self.patience {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 }
 
@@ -148,16 +152,19 @@ mod tests {
 
     impl Snapshot for Oracle<'_> {
         fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
-            let answers = self.holdout.events.iter().map(|event| (self.holdout.history(event).to_vec(), event.target));
+            let answers =
+                self.holdout.events.iter().map(|event| (self.holdout.history(event).to_vec(), event.target));
             Ok(Box::new(Answers(answers.collect(), self.items, self.right)))
         }
     }
 
     #[test]
     fn the_best_iteration_is_kept_and_patience_ends_training() {
-        let rows: Vec<(i64, i64, i64)> = (0..300).map(|at| (at % 7, (at * at + at / 3) % 23, at * 3600)).collect();
+        let rows: Vec<(i64, i64, i64)> =
+            (0..300).map(|at| (at % 7, (at * at + at / 3) % 23, at * 3600)).collect();
         let log = log(&rows);
-        let scheme = SplitScheme::Calendar { valid: "2days".parse().unwrap(), test: "3days".parse().unwrap() };
+        let scheme =
+            SplitScheme::Calendar { valid: "2days".parse().unwrap(), test: "3days".parse().unwrap() };
         let partition = Split::new(Timeline::new(&log, TiePolicy::File, 0), scheme).unwrap().test().unwrap();
         let items = partition.train.num_items();
         let stopping = EarlyStopping::new(&partition.holdout, items, "NDCG@3".parse().unwrap(), 2, &());

@@ -36,14 +36,17 @@ impl SpectralDensity {
         for lane in 0..PANEL {
             // A probe that has exhausted its invariant subspace stops early.
             let largest = alphas.iter().map(|a| a[lane].abs()).fold(0.0, f64::max);
-            let used = betas.iter().position(|b| b[lane] <= 1e-12 * largest).map_or(steps, |at| at + 1).min(steps);
+            let used =
+                betas.iter().position(|b| b[lane] <= 1e-12 * largest).map_or(steps, |at| at + 1).min(steps);
             let tridiagonal = Mat::from_fn(used, used, |i, j| match i.abs_diff(j) {
                 0 => alphas[i][lane],
                 1 => betas[i.min(j)][lane],
                 _ => 0.0,
             });
             let (values, vectors) = symmetric_eigen(tridiagonal.as_ref())?;
-            nodes.extend(values.iter().enumerate().map(|(k, &value)| (value.max(0.0), vectors[(0, k)].powi(2))));
+            nodes.extend(
+                values.iter().enumerate().map(|(k, &value)| (value.max(0.0), vectors[(0, k)].powi(2))),
+            );
         }
         nodes.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut above = 0.0;

@@ -43,7 +43,8 @@ impl FoldIn {
     /// If the shapes differ.
     pub fn new(left: Mat<f32>, right: MatRef<'_, f32>, weights: LagWeights) -> Self {
         assert!(left.nrows() == right.nrows() && left.ncols() == right.ncols(), "factors of one shape");
-        let right = (0..right.nrows()).flat_map(|item| (0..right.ncols()).map(move |k| right[(item, k)])).collect();
+        let right =
+            (0..right.nrows()).flat_map(|item| (0..right.ncols()).map(move |k| right[(item, k)])).collect();
         FoldIn { left, right, weights }
     }
 
@@ -141,7 +142,9 @@ mod tests {
     }
 
     fn histories(count: usize, items: usize) -> Vec<Vec<ItemIndex>> {
-        (0..count).map(|h| (0..h % 7).map(|at| ItemIndex(((h * 29 + at * 11) % items) as u32)).collect()).collect()
+        (0..count)
+            .map(|h| (0..h % 7).map(|at| ItemIndex(((h * 29 + at * 11) % items) as u32)).collect())
+            .collect()
     }
 
     fn scores(model: &FoldIn, histories: &[Vec<ItemIndex>]) -> Vec<u32> {
@@ -153,7 +156,9 @@ mod tests {
 
     #[test]
     fn a_batch_of_any_width_gives_the_bits_of_a_history_alone() {
-        for (items, rank) in [(2, 2), (5, 1), (40, 7), (60, 60), (300, 300), (513, 513), (1025, 33), (1300, 700)] {
+        for (items, rank) in
+            [(2, 2), (5, 1), (40, 7), (60, 60), (300, 300), (513, 513), (1025, 33), (1300, 700)]
+        {
             for weights in [LagWeights::Flat, LagWeights::ByLag(vec![1.0, 0.5, 0.25, 0.1])] {
                 let model = model(items, rank, weights);
                 let all = histories(514, items);

@@ -79,15 +79,22 @@ impl Learner for PureSvdConfig {
         let debias = popularity_weights(&histories.popularity(), self.scaling);
         let matrix = debiased_matrix(histories, &debias);
         let params = Params { seed: self.seed, ..Params::default() };
-        let svd = leading_singular_vectors::<f32, _>(&matrix, rank, &params, monitor).map_err(|error| match error {
-            truncated_svd::Error::Cancelled(cancelled) => ModelError::Cancelled(cancelled),
-            other => ModelError::Numerics { model: Self::NAME, reason: other.to_string() },
-        })?;
+        let svd =
+            leading_singular_vectors::<f32, _>(&matrix, rank, &params, monitor).map_err(
+                |error| match error {
+                    truncated_svd::Error::Cancelled(cancelled) => ModelError::Cancelled(cancelled),
+                    other => ModelError::Numerics { model: Self::NAME, reason: other.to_string() },
+                },
+            )?;
         if svd.info.rank < rank {
             tracing::warn!("pure-svd: the matrix has rank {}; rank {rank} is lowered to it", svd.info.rank);
         }
         if !svd.info.converged {
-            tracing::warn!("pure-svd: residual {:.1e} is above the tolerance {:.0e}", svd.info.residual, params.tolerance);
+            tracing::warn!(
+                "pure-svd: residual {:.1e} is above the tolerance {:.0e}",
+                svd.info.residual,
+                params.tolerance
+            );
         }
         let v = svd.right;
         let scaled = |power: i32| {
@@ -183,10 +190,11 @@ mod tests {
     #[test]
     fn a_rank_beyond_the_log_is_an_error_and_the_default_is_not() {
         let histories = Histories::from_sequences(15, &sequences());
-        let message = |rank| match (PureSvdConfig { rank: Some(rank), ..Default::default() }).fit(&histories, &()) {
-            Ok(_) => String::new(),
-            Err(error) => error.to_string(),
-        };
+        let message =
+            |rank| match (PureSvdConfig { rank: Some(rank), ..Default::default() }).fit(&histories, &()) {
+                Ok(_) => String::new(),
+                Err(error) => error.to_string(),
+            };
         assert!(message(16).contains("rank = 16: expected 1 to 15"), "{}", message(16));
         assert!(PureSvdConfig::default().fit(&histories, &()).is_ok());
     }

@@ -6,8 +6,8 @@ use toml::{Table, Value};
 
 use super::error::lines;
 use super::{
-    EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig, PureSvdConfig, RandomConfig,
-    TransitionsConfig, VmisKnnConfig,
+    EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig, PureSvdConfig,
+    RandomConfig, TransitionsConfig, VmisKnnConfig,
 };
 
 /// A model that can be asked for by name.

@@ -49,9 +49,10 @@ impl Histories {
     pub fn from_sequences(num_items: usize, sequences: &[Vec<u32>]) -> Self {
         let ids = |n: usize| Arc::new(Ids::Integers((0..n as i64).collect()));
         let rows = sequences.iter().enumerate().flat_map(|(user, items)| {
-            items.iter().enumerate().map(move |(at, &item)| {
-                (UserIndex(user as u32), ItemIndex(item), Timestamp(at as i64))
-            })
+            items
+                .iter()
+                .enumerate()
+                .map(move |(at, &item)| (UserIndex(user as u32), ItemIndex(item), Timestamp(at as i64)))
         });
         Histories::from_ordered_rows(ids(sequences.len()), ids(num_items), rows)
     }

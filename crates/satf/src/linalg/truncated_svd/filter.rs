@@ -6,12 +6,12 @@
 //! $$y_{k+1} = 2 (\tfrac{2}{c} A^T A - I) y_k - y_{k-1}$$
 //! while they are in cache.
 
-use faer::{Accum, Mat, MatMut, MatRef, Par};
 use faer::prelude::*;
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
-use crate::linalg::operator::{LinearOperator, PANEL};
 use crate::linalg::Real;
+use crate::linalg::operator::{LinearOperator, PANEL};
 
 /// $g(\lambda)$: the logarithm of what one degree of the filter multiplies an eigenvalue's component by.
 pub(super) fn growth(eigenvalue: f64, cut: f64) -> f64 {
@@ -41,7 +41,8 @@ impl Filter {
                 since.iter_mut().for_each(|steps| *steps += 1);
                 let due = |i: &usize| (since[*i] + 1) as f64 * excess[*i] > budget;
                 // After the last degree the whole block is projected anyway.
-                let prefix = if step == degree { 0 } else { (0..locked.len()).rev().find(due).map_or(0, |i| i + 1) };
+                let prefix =
+                    if step == degree { 0 } else { (0..locked.len()).rev().find(due).map_or(0, |i| i + 1) };
                 since[..prefix].fill(0);
                 prefix
             })
@@ -63,9 +64,10 @@ impl Filter {
         locked: MatRef<'_, T>,
         block: MatMut<'_, T>,
     ) {
-        block
-            .par_col_chunks_mut(PANEL)
-            .for_each_init(|| Scratch::new(operator), |scratch, columns| self.apply_panel(operator, locked, columns, scratch));
+        block.par_col_chunks_mut(PANEL).for_each_init(
+            || Scratch::new(operator),
+            |scratch, columns| self.apply_panel(operator, locked, columns, scratch),
+        );
     }
 
     fn apply_panel<T: Real, A: LinearOperator<T>>(
@@ -110,7 +112,12 @@ pub(super) struct Scratch<T> {
 impl<T: Real> Scratch<T> {
     pub(super) fn new<A: LinearOperator<T>>(operator: &A) -> Self {
         let tall = || vec![[T::default(); PANEL]; operator.ncols()];
-        Scratch { current: tall(), previous: tall(), next: tall(), image: vec![[T::default(); PANEL]; operator.nrows()] }
+        Scratch {
+            current: tall(),
+            previous: tall(),
+            next: tall(),
+            image: vec![[T::default(); PANEL]; operator.nrows()],
+        }
     }
 }
 
@@ -141,6 +148,13 @@ fn project_panel<T: Real>(vectors: MatRef<'_, T>, panel: &mut [[T; PANEL]]) {
     let mut y = MatMut::from_row_major_slice_mut(panel.as_flattened_mut(), rows, PANEL);
     let mut components = Mat::<T>::zeros(vectors.ncols(), PANEL);
     let one = T::of(1.0);
-    faer::linalg::matmul::matmul(components.as_mut(), Accum::Replace, vectors.transpose(), y.as_ref(), one, Par::Seq);
+    faer::linalg::matmul::matmul(
+        components.as_mut(),
+        Accum::Replace,
+        vectors.transpose(),
+        y.as_ref(),
+        one,
+        Par::Seq,
+    );
     faer::linalg::matmul::matmul(y.rb_mut(), Accum::Add, vectors, components.as_ref(), -one, Par::Seq);
 }

@@ -123,7 +123,7 @@ where
         let mut highest = top;
         for stage in 1..=self.params.max_stages {
             check_cancelled(monitor)?;
-            let t0=std::time::Instant::now();
+            let t0 = std::time::Instant::now();
             // 3. the degree convergence needs, as far as conditioning bears it
             let bearable = (2.0 * GROWTH_LIMIT / contamination).ln() / growth(highest, cut).max(1e-3);
             let needed = (2.0 * lacking).ln() / growth(wanted, cut).max(1e-3) + 1.0;
@@ -132,14 +132,14 @@ where
             let locked = self.eigenvalues.len();
             filter.apply(self.operator, self.vectors.get(.., ..locked), active.as_mut());
             self.count(&filter, active.ncols());
-            let t1=std::time::Instant::now();
+            let t1 = std::time::Instant::now();
             // 4. project against everything locked
             normalize_columns(active.as_mut());
             project(self.vectors.get(.., ..locked), active.as_mut());
-            let t2=std::time::Instant::now();
+            let t2 = std::time::Instant::now();
             // 5. Rayleigh-Ritz and residuals
             rayleigh_ritz(self.operator, &mut active)?;
-            let t3=std::time::Instant::now();
+            let t3 = std::time::Instant::now();
             let pairs = residuals(self.operator, active.as_ref());
             self.info.iterations += 1;
             // 6. lock
@@ -148,17 +148,36 @@ where
             let missing = end - locked;
             let zero = pairs.iter().position(|&(theta, _)| theta <= self.params.tolerance.powi(2) * largest);
             let last_chance = stage == self.params.max_stages;
-            let mut done = pairs.iter().take(missing).take_while(|&&(theta, r)| last_chance || r <= bound(theta)).count();
+            let mut done = pairs
+                .iter()
+                .take(missing)
+                .take_while(|&&(theta, r)| last_chance || r <= bound(theta))
+                .count();
             let exhausted = zero.is_some_and(|zero| done >= zero);
             done = done.min(zero.unwrap_or(done));
             lacking = pairs[done.min(missing - 1)..missing]
                 .iter()
                 .map(|&(theta, r)| r / bound(theta).max(f64::MIN_POSITIVE))
                 .fold(2.0, f64::max);
-            let t4=std::time::Instant::now();
- eprintln!("stage {stage} end {end} width {} deg {degree} locked {} cut {cut:.3} wanted {wanted:.3} highest {highest:.2} lacking {lacking:.2e} contam {contamination:.1e} clean {:?} | filter {:.3} proj {:.3} rr {:.3} res {:.3}", active.ncols(), locked+done, filter.clean, (t1-t0).as_secs_f64(), (t2-t1).as_secs_f64(), (t3-t2).as_secs_f64(), (t4-t3).as_secs_f64());
+            let t4 = std::time::Instant::now();
+            eprintln!(
+                "stage {stage} end {end} width {} deg {degree} locked {} cut {cut:.3} wanted {wanted:.3} highest {highest:.2} lacking {lacking:.2e} contam {contamination:.1e} clean {:?} | filter {:.3} proj {:.3} rr {:.3} res {:.3}",
+                active.ncols(),
+                locked + done,
+                filter.clean,
+                (t1 - t0).as_secs_f64(),
+                (t2 - t1).as_secs_f64(),
+                (t3 - t2).as_secs_f64(),
+                (t4 - t3).as_secs_f64()
+            );
             tracing::debug!(
-                stage, end, width = active.ncols(), degree, locked = locked + done, cut, lacking,
+                stage,
+                end,
+                width = active.ncols(),
+                degree,
+                locked = locked + done,
+                cut,
+                lacking,
                 "filtered and projected"
             );
             active = self.lock(active, &pairs, done, &bound_of(self.params.tolerance, largest));
@@ -170,7 +189,8 @@ where
             }
             let rest = &pairs[done..];
             highest = rest[0].0;
-            contamination = (rest[0].1 / (highest - cut).max(1e-3 * highest)).clamp(10.0 * T::UNIT_ROUNDOFF, 1.0);
+            contamination =
+                (rest[0].1 / (highest - cut).max(1e-3 * highest)).clamp(10.0 * T::UNIT_ROUNDOFF, 1.0);
             // Ritz values are known now, better than estimated.
             wanted = rest[missing - done - 1].0;
             cut = cut.min(rest[rest.len() - 1].0.max(cut * 0.9)).min(wanted / 1.01).max(f64::MIN_POSITIVE);
@@ -217,7 +237,13 @@ where
     }
 
     /// Moves the leading `done` columns to the locked ones.
-    fn lock(&mut self, active: Mat<T>, pairs: &[(f64, f64)], done: usize, bound: &dyn Fn(f64) -> f64) -> Mat<T> {
+    fn lock(
+        &mut self,
+        active: Mat<T>,
+        pairs: &[(f64, f64)],
+        done: usize,
+        bound: &dyn Fn(f64) -> f64,
+    ) -> Mat<T> {
         let locked = self.eigenvalues.len();
         self.vectors.as_mut().subcols_mut(locked, done).copy_from(active.subcols(0, done));
         for &(theta, residual) in &pairs[..done] {

@@ -11,15 +11,20 @@ use rayon::prelude::*;
 
 use super::Error;
 use super::filter::{Scratch, load, store};
-use crate::linalg::dense::{cholesky, matmul, orthonormalize, solve_lower, solve_lower_transpose, symmetric_eigen, symmetric_product};
-use crate::linalg::operator::{LinearOperator, PANEL};
 use crate::linalg::Real;
+use crate::linalg::dense::{
+    cholesky, matmul, orthonormalize, solve_lower, solve_lower_transpose, symmetric_eigen, symmetric_product,
+};
+use crate::linalg::operator::{LinearOperator, PANEL};
 
 /// Projected eigenproblems up to this size are solved in double precision whatever the block's.
 const SMALL: usize = 512;
 
 /// Replaces the columns of `block` by Ritz vectors, largest Ritz value first, and returns the Ritz values.
-pub(super) fn rayleigh_ritz<T: Real, A: LinearOperator<f64>>(operator: &A, block: &mut Mat<T>) -> Result<Vec<f64>, Error> {
+pub(super) fn rayleigh_ritz<T: Real, A: LinearOperator<f64>>(
+    operator: &A,
+    block: &mut Mat<T>,
+) -> Result<Vec<f64>, Error> {
     normalize_columns(block.as_mut());
     let y = doubled(block.as_ref());
     let mut l = symmetric_product(y.as_ref(), y.as_ref());
@@ -73,7 +78,10 @@ fn apply_squared<A: LinearOperator<f64>>(operator: &A, y: MatRef<'_, f64>) -> Ma
 
 /// For every column $y$: the Rayleigh quotient $\theta$ and $\lVert A^T A y - \theta y \rVert / \lVert y \rVert$, in double
 /// precision.
-pub(super) fn residuals<T: Real, A: LinearOperator<f64>>(operator: &A, block: MatRef<'_, T>) -> Vec<(f64, f64)> {
+pub(super) fn residuals<T: Real, A: LinearOperator<f64>>(
+    operator: &A,
+    block: MatRef<'_, T>,
+) -> Vec<(f64, f64)> {
     let panels: Vec<Vec<(f64, f64)>> = block
         .par_col_chunks(PANEL)
         .map_init(
@@ -97,7 +105,8 @@ fn panel_residuals(y: &[[f64; PANEL]], w: &[[f64; PANEL]], used: usize) -> Vec<(
             yw[lane] += y[lane] * w[lane];
         }
     }
-    let theta: [f64; PANEL] = std::array::from_fn(|lane| if yy[lane] > 0.0 { yw[lane] / yy[lane] } else { 0.0 });
+    let theta: [f64; PANEL] =
+        std::array::from_fn(|lane| if yy[lane] > 0.0 { yw[lane] / yy[lane] } else { 0.0 });
     let mut square = [0.0; PANEL];
     for (y, w) in y.iter().zip(w) {
         for lane in 0..PANEL {
