@@ -1,7 +1,7 @@
 //! Compressed sparse matrices.
 
-use super::Real;
 use super::operator::{LinearOperator, PANEL};
+use super::Real;
 
 /// A sparse matrix in compressed rows, with its transpose beside it so that both products gather.
 ///

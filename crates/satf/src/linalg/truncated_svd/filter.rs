@@ -2,58 +2,90 @@
 //!
 //! $T_d(2 \lambda / c - 1)$ stays within $\pm 1$ for eigenvalues $0 \le \lambda \le c$ and grows like
 //! $\tfrac12 e^{d g(\lambda)}$ above, with $g(\lambda) = \operatorname{arcosh}(2 \lambda / c - 1)$: no polynomial of the
-//! degree separates better. Panels of columns go through all $d$ steps of the recurrence
-//! $$y_{k+1} = 2 (\tfrac{2}{c} A^T A - I) y_k - y_{k-1}$$
-//! while they are in cache.
+//! degree separates better. Panels of columns go through several degrees while they are in cache.
 
-use faer::prelude::*;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
+use faer::prelude::*;
 use rayon::prelude::*;
 
-use crate::linalg::Real;
 use crate::linalg::operator::{LinearOperator, PANEL};
+use crate::linalg::Real;
 
 /// $g(\lambda)$: the logarithm of what one degree of the filter multiplies an eigenvalue's component by.
 pub(super) fn growth(eigenvalue: f64, cut: f64) -> f64 {
     (2.0 * eigenvalue / cut - 1.0).max(1.0).acosh()
 }
 
-/// A filter, and when to clean the locked directions out of what it works on.
+/// How many locked vectors a filter cleans out of its panels as it goes; the rest waits for the end of the pass.
+pub(super) const CLEANED_IN_PANELS: usize = 40;
+
+/// Logarithm of how much a trace of rounding may grow before it must be projected out.
+pub(super) fn trace_budget<T: Real>() -> f64 {
+    (3.0 / T::UNIT_ROUNDOFF).ln()
+}
+
+/// The degree of a pass: `most`, or fewer if some of the `locked` eigenvalues (those not cleaned out of the panels) cannot
+/// wait that long to be projected out.
+pub(super) fn pass_degree<T: Real>(cut: f64, most: usize, locked: &[f64]) -> usize {
+    match locked.get(CLEANED_IN_PANELS) {
+        Some(&eigenvalue) => most.min((trace_budget::<T>() / growth(eigenvalue, cut).max(1e-3)) as usize).max(1),
+        None => most.max(1),
+    }
+}
+
+/// One pass of the filter, and when it cleans the locked directions out of what it works on.
+///
+/// The filter of degree $Pk$ is the product of its linear factors $2 (x - \cos \theta_j)$, and a pass takes every $P$-th of
+/// them: by $T_{Pk} = T_P \circ T_k$ these multiply to $2 (T_k(x) - y)$ with some $|y| < 1$, so that every pass is a
+/// modest filter by itself and the block may be projected and made orthonormal after it. Within a pass the factors come in
+/// an order that keeps the partial products even.
+///
+/// Rounding puts a trace of every locked direction back, and the filter multiplies it by $e^{g}$ a degree, most of all for
+/// the largest eigenvalues. Each locked direction must be projected out again before its trace outgrows the guards: the
+/// largest few after every degree or two, while the panels are in cache; the others between passes.
 pub(super) struct Filter {
-    pub(super) cut: f64,
-    /// One entry a degree: how many locked vectors (a prefix: the largest eigenvalues) are projected out after it.
-    pub(super) clean: Vec<usize>,
+    cut: f64,
+    /// $\cos \theta_j$ of the factors.
+    roots: Vec<f64>,
+    /// Beside every factor: how many locked vectors (a prefix: the largest eigenvalues) are projected out after it.
+    clean: Vec<usize>,
 }
 
 impl Filter {
-    /// A filter of `degree` that suppresses eigenvalues up to `cut`.
-    ///
-    /// Rounding puts a trace `u` of every locked direction back, and the filter multiplies it by $e^{g}$ a degree, far
-    /// more than the `wanted` eigenvalue for large ones. Each locked direction is projected out again before it
-    /// outgrows the wanted ones: the largest after every degree or two, most of them never.
-    pub(super) fn new<T: Real>(cut: f64, degree: usize, wanted: f64, locked: &[f64]) -> Self {
-        let budget = (0.1 / T::UNIT_ROUNDOFF).ln();
-        let own = growth(wanted, cut);
-        let excess: Vec<f64> = locked.iter().map(|&eigenvalue| growth(eigenvalue, cut) - own).collect();
-        let mut since = vec![0usize; locked.len()];
+    /// Pass `pass` of `passes`, each of `degree`, suppressing eigenvalues up to `cut`.
+    pub(super) fn new<T: Real>(cut: f64, degree: usize, pass: usize, passes: usize, locked: &[f64]) -> Self {
+        let patience = |i: usize| trace_budget::<T>() / growth(locked[i], cut).max(1e-3);
+        let cleaned = locked.len().min(CLEANED_IN_PANELS);
+        let mut since = vec![0.0; cleaned];
         let clean = (1..=degree)
             .map(|step| {
-                since.iter_mut().for_each(|steps| *steps += 1);
-                let due = |i: &usize| (since[*i] + 1) as f64 * excess[*i] > budget;
-                // After the last degree the whole block is projected anyway.
-                let prefix =
-                    if step == degree { 0 } else { (0..locked.len()).rev().find(due).map_or(0, |i| i + 1) };
-                since[..prefix].fill(0);
+                since.iter_mut().for_each(|steps| *steps += 1.0);
+                // When one is due, those soon due go with it. After the last degree all are projected anyway.
+                let due = step < degree && (0..cleaned).any(|i| since[i] + 1.0 > patience(i));
+                let soon = |i: &usize| 1.5 * since[*i] + 1.0 > patience(*i);
+                let prefix = if due { (0..cleaned).rev().find(soon).map_or(0, |i| i + 1) } else { 0 };
+                since[..prefix].fill(0.0);
                 prefix
             })
             .collect();
-        Filter { cut, clean }
+        // T_k(cos theta) = cos(k theta) equals y = cos(phi) at the angles (2 pi j +- phi) / k.
+        let phi = std::f64::consts::PI * (pass as f64 + 0.5) / passes as f64;
+        let angle = |j: usize| {
+            let turn = 2.0 * std::f64::consts::PI * j.div_ceil(2) as f64;
+            (if j % 2 == 0 { turn + phi } else { turn - phi }) / degree as f64
+        };
+        Filter { cut, roots: evenly((0..degree).map(|j| angle(j).cos()).collect()), clean }
+    }
+
+    /// The degree of the polynomial.
+    pub(super) fn degree(&self) -> usize {
+        self.clean.len()
     }
 
     /// Operations on one column.
     pub(super) fn flops_per_column(&self, operator: f64, nrows: usize) -> f64 {
         let cleaned: usize = self.clean.iter().sum();
-        self.clean.len() as f64 * operator + 8.0 * nrows as f64 * cleaned as f64
+        self.clean.len() as f64 * operator + 4.0 * nrows as f64 * cleaned as f64
     }
 
     /// Applies the filter to every column of `block`; `locked` holds the locked vectors in the order of their
@@ -64,10 +96,9 @@ impl Filter {
         locked: MatRef<'_, T>,
         block: MatMut<'_, T>,
     ) {
-        block.par_col_chunks_mut(PANEL).for_each_init(
-            || Scratch::new(operator),
-            |scratch, columns| self.apply_panel(operator, locked, columns, scratch),
-        );
+        block
+            .par_col_chunks_mut(PANEL)
+            .for_each_init(|| Scratch::new(operator), |scratch, columns| self.apply_panel(operator, locked, columns, scratch));
     }
 
     fn apply_panel<T: Real, A: LinearOperator<T>>(
@@ -77,34 +108,41 @@ impl Filter {
         mut columns: MatMut<'_, T>,
         scratch: &mut Scratch<T>,
     ) {
-        let scale = T::of(2.0 / self.cut);
-        let two = T::of(2.0);
-        let Scratch { current, previous, next, image } = scratch;
+        let Scratch { current, next, image } = scratch;
         load(columns.as_ref(), current);
-        for (step, &prefix) in self.clean.iter().enumerate() {
+        for (&root, &prefix) in self.roots.iter().zip(&self.clean) {
             operator.apply(current, image);
             operator.apply_transpose(image, next);
-            for ((next, current), previous) in next.iter().zip(current.iter()).zip(previous.iter_mut()) {
+            let (scale, shift) = (T::of(4.0 / self.cut), T::of(2.0 + 2.0 * root));
+            for (next, current) in next.iter().zip(current.iter_mut()) {
                 for lane in 0..PANEL {
-                    let image = scale * next[lane] - current[lane];
-                    previous[lane] = if step == 0 { image } else { two * image - previous[lane] };
+                    current[lane] = scale * next[lane] - shift * current[lane];
                 }
             }
-            std::mem::swap(current, previous);
             if prefix > 0 {
-                let vectors = locked.subcols(0, prefix);
-                project_panel(vectors, current);
-                project_panel(vectors, previous);
+                project_panel(locked.subcols(0, prefix), current);
             }
         }
         store(current, columns.rb_mut());
     }
 }
 
+/// The roots in Leja's order: each as far as possible, in the product of distances, from those before it.
+fn evenly(mut roots: Vec<f64>) -> Vec<f64> {
+    let mut ordered: Vec<f64> = Vec::with_capacity(roots.len());
+    while !roots.is_empty() {
+        let distance = |root: f64| ordered.iter().map(|other| (root - other).abs().max(1e-9).ln()).sum::<f64>();
+        let farthest = (0..roots.len())
+            .max_by(|&a, &b| (distance(roots[a]), roots[a]).partial_cmp(&(distance(roots[b]), roots[b])).unwrap_or(std::cmp::Ordering::Equal))
+            .unwrap_or(0);
+        ordered.push(roots.swap_remove(farthest));
+    }
+    ordered
+}
+
 /// Panels one thread works with.
 pub(super) struct Scratch<T> {
     pub(super) current: Vec<[T; PANEL]>,
-    previous: Vec<[T; PANEL]>,
     pub(super) next: Vec<[T; PANEL]>,
     pub(super) image: Vec<[T; PANEL]>,
 }
@@ -112,12 +150,7 @@ pub(super) struct Scratch<T> {
 impl<T: Real> Scratch<T> {
     pub(super) fn new<A: LinearOperator<T>>(operator: &A) -> Self {
         let tall = || vec![[T::default(); PANEL]; operator.ncols()];
-        Scratch {
-            current: tall(),
-            previous: tall(),
-            next: tall(),
-            image: vec![[T::default(); PANEL]; operator.nrows()],
-        }
+        Scratch { current: tall(), next: tall(), image: vec![[T::default(); PANEL]; operator.nrows()] }
     }
 }
 
@@ -148,13 +181,6 @@ fn project_panel<T: Real>(vectors: MatRef<'_, T>, panel: &mut [[T; PANEL]]) {
     let mut y = MatMut::from_row_major_slice_mut(panel.as_flattened_mut(), rows, PANEL);
     let mut components = Mat::<T>::zeros(vectors.ncols(), PANEL);
     let one = T::of(1.0);
-    faer::linalg::matmul::matmul(
-        components.as_mut(),
-        Accum::Replace,
-        vectors.transpose(),
-        y.as_ref(),
-        one,
-        Par::Seq,
-    );
+    faer::linalg::matmul::matmul(components.as_mut(), Accum::Replace, vectors.transpose(), y.as_ref(), one, Par::Seq);
     faer::linalg::matmul::matmul(y.rb_mut(), Accum::Add, vectors, components.as_ref(), -one, Par::Seq);
 }

@@ -10,9 +10,9 @@ use rayon::prelude::*;
 use super::filter::{Scratch, load, store};
 use super::ritz::{residuals, rounded};
 use super::{Error, Info, Params, Plan, TruncatedSvd};
-use crate::linalg::Real;
 use crate::linalg::dense::{orthonormalize, symmetric_eigen};
 use crate::linalg::operator::{LinearOperator, PANEL, Transposed};
+use crate::linalg::Real;
 use crate::monitor::{Monitor, check_cancelled};
 
 pub(super) fn solve<T: Real, A: LinearOperator<f64>>(

@@ -67,8 +67,7 @@ impl Plan {
     fn dense(nrows: usize, ncols: usize, rank: usize, flops_per_column: f64) -> Plan {
         let (m, n, r) = (nrows as f64, ncols as f64, rank as f64);
         let side = m.min(n);
-        let flops =
-            side * GATHER_WEIGHT * flops_per_column + EIGEN_WEIGHT * side.powi(3) + 2.0 * side * side * r;
+        let flops = side * GATHER_WEIGHT * flops_per_column + EIGEN_WEIGHT * side.powi(3) + 2.0 * side * side * r;
         let bytes = 8.0 * (4.0 * side * side + n * r);
         Plan { way: Way::Dense, flops, peak_bytes: bytes as u64 }
     }
