@@ -143,8 +143,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         if has("double") {
             case.config.precision = Precision::Double;
         }
-        if has("sketch") {
-            case.config.start = Start::Sketch;
+        if has("random") {
+            case.config.start = Start::Random;
         }
         if has("unweighted") {
             case.config.item_update = ItemUpdate::Unweighted;

@@ -64,7 +64,7 @@ fn every_model() -> Vec<Case> {
                 attention_window: 6,
                 attention_decay: 1.0,
                 precision: Precision::Double,
-                start: Start::Sketch,
+                start: Start::Random,
                 max_len: 10,
                 rescaled: true,
                 ..Default::default()

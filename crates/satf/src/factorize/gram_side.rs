@@ -33,6 +33,8 @@ pub(super) struct Leading<T> {
     pub(super) vectors: Rows<T>,
     /// Sum of the squares of the singular values kept.
     pub(super) energy: f64,
+    /// Operations counted while running, where they cannot be told beforehand.
+    pub(super) operations: Option<f64>,
 }
 
 /// By the Gram matrix over columns.
@@ -69,7 +71,7 @@ pub(super) fn by_columns<T: Real>(
             faer::linalg::matmul::matmul(out, Accum::Replace, formed, z.as_ref(), T::of(1.0), Par::Seq);
         },
     );
-    Ok(Leading { vectors, energy })
+    Ok(Leading { vectors, energy, operations: None })
 }
 
 /// Columns of $H$ in a block that is added to a Gram matrix over rows.
@@ -101,7 +103,7 @@ pub(super) fn by_rows<T: Real>(
     let (values, z) = leading_eigenpairs::<T>(gram.as_ref(), rank)?;
     let mut vectors = Rows::zeros(m, z.ncols());
     vectors.as_mat_mut().copy_from(&z);
-    Ok(Leading { vectors, energy: values.iter().sum() })
+    Ok(Leading { vectors, energy: values.iter().sum(), operations: None })
 }
 
 /// Adds `y^T y` to the lower triangle.

@@ -73,7 +73,7 @@ pub struct Progress {
     pub core_norm: f64,
     /// Seconds for users, items and positions.
     pub seconds: [f64; 3],
-    /// Floating-point operations planned for the shapes met.
+    /// Floating-point operations: as planned for the shapes met, and as counted where a way ends by itself.
     pub operations: f64,
 }
 
@@ -160,11 +160,11 @@ impl<T: Real> Hooi<'_, T> {
         let plan = self.plan(weights.width())?;
 
         // U <- r1 leading left singular vectors of X(1) (W_A x V), or X(1) (W_S x W_A x V)
-        self.update_users(&weights, &plan, iteration)?;
+        let user_operations = self.update_users(&weights, &plan, iteration)?;
         let users_done = Instant::now();
 
         // V <- r2 leading left singular vectors of X(2) (W_A x U), or X(2) (W_S x W_A x U)
-        self.update_items(&weights, &plan, iteration)?;
+        let item_operations = self.update_items(&weights, &plan, iteration)?;
         let items_done = Instant::now();
 
         // W, or W_L and then W_S <- r3, r4 leading left singular vectors of what is left
@@ -180,7 +180,8 @@ impl<T: Real> Hooi<'_, T> {
             return Err(FactorizeError::NotFinite);
         }
         tracing::debug!(core_norm, ?seconds, "iteration done");
-        Ok(Progress { iteration, core_norm, seconds, operations: plan.operations })
+        let operations = user_operations + item_operations + plan.modes[2].operations;
+        Ok(Progress { iteration, core_norm, seconds, operations })
     }
 
     fn plan(&self, weights: usize) -> Result<Plan, FactorizeError> {
@@ -198,7 +199,7 @@ impl<T: Real> Hooi<'_, T> {
         weights: &Rows<T>,
         plan: &Plan,
         iteration: usize,
-    ) -> Result<(), FactorizeError> {
+    ) -> Result<f64, FactorizeError> {
         let span = tracing::info_span!("users");
         let _entered = span.enter();
         let way = self.options.way.unwrap_or(plan.modes[0].way);
@@ -216,8 +217,9 @@ impl<T: Real> Hooi<'_, T> {
             floor: self.core_energy,
             seed: self.options.seed ^ (iteration as u64) << 32,
         };
-        self.users = Some(self.leading(&unfolding, self.options.user_rank, way, &warmth)?.vectors);
-        Ok(())
+        let leading = self.leading(&unfolding, self.options.user_rank, way, &warmth)?;
+        self.users = Some(leading.vectors);
+        Ok(leading.operations.unwrap_or(plan.modes[0].operations))
     }
 
     fn update_items(
@@ -225,7 +227,7 @@ impl<T: Real> Hooi<'_, T> {
         weights: &Rows<T>,
         plan: &Plan,
         iteration: usize,
-    ) -> Result<(), FactorizeError> {
+    ) -> Result<f64, FactorizeError> {
         let span = tracing::info_span!("items");
         let _entered = span.enter();
         let is_weighted = self.options.item_update == ItemUpdate::Weighted;
@@ -243,9 +245,10 @@ impl<T: Real> Hooi<'_, T> {
             floor: if is_weighted { self.core_energy } else { 0.0 },
             seed: self.options.seed ^ (iteration as u64) << 32 ^ 1 << 31,
         };
-        self.items = self.leading(&unfolding, self.options.item_rank, way, &warmth)?.vectors;
+        let leading = self.leading(&unfolding, self.options.item_rank, way, &warmth)?;
+        self.items = leading.vectors;
         self.weighted_items = self.items.scaled(&self.item_weights);
-        Ok(())
+        Ok(leading.operations.unwrap_or(plan.modes[1].operations))
     }
 
     fn update_positions(&mut self) -> Result<(), FactorizeError> {

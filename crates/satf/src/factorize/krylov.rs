@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use super::FactorizeError;
 use super::gram_side::{Leading, leading_eigenpairs};
 use super::per_position::{RUNS_A_PRODUCT, position_products, sum_users};
+use super::plan::KrylovWork;
 use super::rows::{Rows, add};
 use super::unfolding::{Side, Unfolding};
 use crate::linalg::{Real, dense};
@@ -64,7 +65,7 @@ pub(super) fn solve<T: Real>(
     let mut projected = Mat::<f64>::zeros(0, 0);
     let mut next_check = first_check(rank, m);
     let mut last_exhausted = None;
-    let mut blocks_are_fresh = 1;
+    let mut eigen_cubes = 0.0;
     loop {
         check_cancelled(monitor)?;
         let mut image = operator.apply(&basis[basis.len() - 1]);
@@ -77,6 +78,7 @@ pub(super) fn solve<T: Real>(
         let exhausted = rest <= 64.0 * T::UNIT_ROUNDOFF * before || before == 0.0;
         if p >= next_check || p == m || (exhausted && p >= rank.min(m)) {
             let (values, vectors) = leading_eigenpairs::<T>(projected.as_ref(), rank)?;
+            eigen_cubes += (p as f64).powi(3);
             let energy: f64 = values.iter().sum();
             let missed = missed_energy(&image, &values, vectors.as_ref());
             let holds_enough = energy >= warmth.floor * (1.0 - 1e-3 * tolerance::<T>());
@@ -86,7 +88,11 @@ pub(super) fn solve<T: Real>(
             tracing::debug!(width = p, rank, missed = missed / energy, exhausted, "Krylov space grown");
             if converged || p == m || (exhausted && is_stable) {
                 let vectors = combine(&basis, vectors.as_ref());
-                return Ok(Leading { vectors, energy });
+                let other = y.other.width();
+                let work = KrylovWork { side: y.side, rows: m, rank, other, width: p as f64, eigen_cubes };
+                let (gathers, products, eigen) =
+                    work.operations(y.log.num_entries(), y.log.num_runs(), y.log.num_positions());
+                return Ok(Leading { vectors, energy, operations: Some(gathers + products + eigen) });
             }
             if exhausted {
                 last_exhausted = Some(energy);
@@ -95,8 +101,7 @@ pub(super) fn solve<T: Real>(
         }
         let width = BLOCK.min(m - p);
         if exhausted || width < image.width() {
-            blocks_are_fresh += 1;
-            tracing::debug!(width = p, blocks_are_fresh, "a fresh block joins the Krylov space");
+            tracing::debug!(width = p, "a fresh block joins the Krylov space");
             image = random_rows(m, width, &mut random);
             project(&basis, &mut image);
         }

@@ -97,6 +97,35 @@ pub struct Sizes {
     pub resident_bytes: u64,
 }
 
+/// What a block Lanczos iteration does.
+pub(super) struct KrylovWork {
+    pub(super) side: Side,
+    pub(super) rows: usize,
+    pub(super) rank: usize,
+    /// Columns of the other factor.
+    pub(super) other: usize,
+    /// Columns of the Krylov space.
+    pub(super) width: f64,
+    /// Cubes of the sizes of all projected eigenproblems.
+    pub(super) eigen_cubes: f64,
+}
+
+impl KrylovWork {
+    /// Operations of gathers, dense products and eigenproblems.
+    pub(super) fn operations(&self, entries: usize, runs: usize, positions: usize) -> (f64, f64, f64) {
+        let (m, p, r, o) = (self.rows as f64, self.width, self.rank as f64, self.other as f64);
+        let (entries, runs, k) = (entries as f64, runs as f64, positions as f64);
+        let gathers = match self.side {
+            // Columns of the block, there and back; or rows of U for every block, there and back.
+            Side::Users => 2.0 * entries * p,
+            Side::Items => 2.0 * entries * o * (p / BLOCK as f64).ceil(),
+        };
+        // The operator, then two projections out of the space so far and two more of the orthonormal block.
+        let products = p * (4.0 * runs * o + 2.0 * k * k * o) + 8.0 * m * p * p + 2.0 * m * p * r;
+        (gathers, products, EIGEN_OPERATIONS * self.eigen_cubes)
+    }
+}
+
 /// Operations of a symmetric eigendecomposition of size $n$, as a multiple of $n^3$: 4/3 to reduce to tridiagonal
 /// form, 4/3 to divide and conquer, 2 to transform back.
 const EIGEN_OPERATIONS: f64 = 14.0 / 3.0;
@@ -147,7 +176,7 @@ impl Sizes {
         let threads = rayon::current_num_threads() as f64;
         let size = self.size as f64;
         let (mf, n, r, o) = (m as f64, columns as f64, rank as f64, other as f64);
-        let (entries, runs, k) = (self.entries as f64, self.runs as f64, self.positions as f64);
+        let (entries, k) = (self.entries as f64, self.positions as f64);
         let form = 2.0 * entries * n;
 
         let eigen = EIGEN_OPERATIONS * n.powi(3);
@@ -175,13 +204,8 @@ impl Sizes {
 
         let p = (KRYLOV_GROWTH * first_check(rank, m) as f64).min(mf);
         let b = BLOCK as f64;
-        // Gathers run once a block over the rows that are not the block's own, twice over those of items' users.
-        let gathers = match side {
-            Side::Users => 2.0 * entries * p,
-            Side::Items => 2.0 * entries * o * (p / b).ceil(),
-        };
-        let products = p * (4.0 * runs * o + 2.0 * k * k * o) + 6.0 * mf * p * p + 2.0 * mf * p * r;
-        let eigen = 1.5 * EIGEN_OPERATIONS * p.powi(3);
+        let work = KrylovWork { side, rows: m, rank, other, width: p, eigen_cubes: 1.5 * p.powi(3) };
+        let (gathers, products, eigen) = work.operations(self.entries, self.runs, self.positions);
         let held = 2.0 * b * o * k
             + mf * (p + 2.0 * b + r)
             + RUNS_HELD as f64 * b

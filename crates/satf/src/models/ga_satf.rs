@@ -46,7 +46,7 @@ pub struct GaSatfConfig {
     pub max_len: usize,
     /// Seed of the start (default 0).
     pub seed: u64,
-    /// First factors: `random` (default) or `sketch`.
+    /// First factors: from the data by a `sketch` (default), or `random` as published.
     pub start: Start,
     /// Update of the item factor: `weighted` (default) as the objective has it, or `unweighted`.
     pub item_update: ItemUpdate,
@@ -74,7 +74,7 @@ impl Default for GaSatfConfig {
             growth_tolerance: 0.0,
             max_len: 50,
             seed: 0,
-            start: Start::Random,
+            start: Start::Sketch,
             item_update: ItemUpdate::Weighted,
             precision: Precision::Single,
             memory_bytes: None,
@@ -189,9 +189,9 @@ mod tests {
 
     #[test]
     fn a_configuration_reads_as_it_is_written() {
-        let config = GaSatfConfig { start: Start::Sketch, memory_bytes: Some(1 << 30), ..Default::default() };
+        let config = GaSatfConfig { start: Start::Random, memory_bytes: Some(1 << 30), ..Default::default() };
         let text = toml::to_string(&config).unwrap();
-        assert!(text.contains("start = \"sketch\""));
+        assert!(text.contains("start = \"random\""));
         assert_eq!(toml::from_str::<GaSatfConfig>(&text).unwrap(), config);
         assert_eq!(toml::from_str::<GaSatfConfig>("").unwrap(), GaSatfConfig::default());
         assert!(toml::from_str::<GaSatfConfig>("ranks = 3").is_err());

@@ -50,7 +50,7 @@ pub struct LaSatfConfig {
     pub max_len: usize,
     /// Seed of the start (default 0).
     pub seed: u64,
-    /// First factors: `random` (default) or `sketch`.
+    /// First factors: from the data by a `sketch` (default), or `random` as published.
     pub start: Start,
     /// Update of the item factor: `weighted` (default) as the objective has it, or `unweighted`.
     pub item_update: ItemUpdate,
@@ -80,7 +80,7 @@ impl Default for LaSatfConfig {
             growth_tolerance: 0.0,
             max_len: 50,
             seed: 0,
-            start: Start::Random,
+            start: Start::Sketch,
             item_update: ItemUpdate::Weighted,
             precision: Precision::Single,
             memory_bytes: None,
@@ -204,9 +204,9 @@ mod tests {
 
     #[test]
     fn a_configuration_reads_as_it_is_written() {
-        let config = LaSatfConfig { start: Start::Sketch, memory_bytes: Some(1 << 30), ..Default::default() };
+        let config = LaSatfConfig { start: Start::Random, memory_bytes: Some(1 << 30), ..Default::default() };
         let text = toml::to_string(&config).unwrap();
-        assert!(text.contains("start = \"sketch\""));
+        assert!(text.contains("start = \"random\""));
         assert_eq!(toml::from_str::<LaSatfConfig>(&text).unwrap(), config);
         assert_eq!(toml::from_str::<LaSatfConfig>("").unwrap(), LaSatfConfig::default());
         assert!(toml::from_str::<LaSatfConfig>("ranks = 3").is_err());
