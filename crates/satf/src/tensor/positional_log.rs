@@ -270,7 +270,8 @@ mod tests {
             }
             by_position.sort_unstable();
             prop_assert_eq!(&by_position, &expected);
-            prop_assert_eq!(log.popularity(), histories.popularity().as_slice());
+            let popularity = histories.popularity();
+            prop_assert_eq!(log.popularity(), popularity.as_slice());
         }
     }
 }
