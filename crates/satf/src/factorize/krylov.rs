@@ -17,7 +17,7 @@ use super::FactorizeError;
 use super::gram_side::{Leading, leading_eigenpairs};
 use super::per_position::{RUNS_A_PRODUCT, position_products, sum_users};
 use super::plan::KrylovWork;
-use super::rows::{Rows, add};
+use super::rows::{Rows, add, scale_row};
 use super::unfolding::{Side, Unfolding};
 use crate::linalg::{Real, dense};
 use crate::monitor::{Monitor, check_cancelled};
@@ -321,7 +321,9 @@ impl<'a, T: Real> Squared<'a, T> {
                 Vec::new,
                 |gathered, (position, _, runs, images)| {
                     gathered.clear();
-                    runs.iter().for_each(|run| gathered.extend_from_slice(other.row(run.item as usize)));
+                    for run in runs {
+                        gathered.extend_from_slice(other.row(run.item as usize));
+                    }
                     let z = MatRef::from_row_major_slice(
                         &self.mixed[position * b * r..(position + 1) * b * r],
                         b,
@@ -397,7 +399,7 @@ impl<'a, T: Real> Squared<'a, T> {
                 }
                 if let Some(scale) = self.y.row_scale {
                     for (row, &scale) in rows.chunks_exact_mut(b).zip(&scale[first_item..end_item]) {
-                        row.iter_mut().for_each(|value| *value *= scale);
+                        scale_row(row, scale);
                     }
                 }
             },
