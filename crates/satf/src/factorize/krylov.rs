@@ -17,13 +17,16 @@ use super::FactorizeError;
 use super::gram_side::{Leading, leading_eigenpairs};
 use super::per_position::{RUNS_A_PRODUCT, position_products, sum_users};
 use super::plan::KrylovWork;
-use super::rows::{Rows, add};
+use super::rows::{Rows, add, scale_row};
 use super::unfolding::{Side, Unfolding};
 use crate::linalg::{Real, dense};
 use crate::monitor::{Monitor, check_cancelled};
 
-/// Columns of a block.
-pub(super) const BLOCK: usize = 128;
+/// Columns of a block, for a rank: what converges is the degree of the polynomial, so the space must be many blocks
+/// wide; but dense products want wide blocks.
+pub(super) fn block_width(rank: usize) -> usize {
+    (rank / 4).next_multiple_of(16).clamp(32, 128)
+}
 
 /// Rows one task works on when blocks are combined.
 const ROWS_A_TASK: usize = 256;
@@ -38,7 +41,7 @@ pub(super) fn tolerance<T: Real>() -> f64 {
 
 /// Width of the Krylov space at which convergence is looked at for the first time.
 pub(super) fn first_check(rank: usize, nrows: usize) -> usize {
-    (2 * rank + BLOCK).min(nrows)
+    (2 * rank + block_width(rank)).min(nrows)
 }
 
 /// What the iteration starts from.
@@ -61,7 +64,8 @@ pub(super) fn solve<T: Real>(
     let m = y.nrows();
     let mut operator = Squared::new(y);
     let mut random = ChaCha8Rng::seed_from_u64(warmth.seed);
-    let mut basis = vec![first_block(m, warmth.previous, &mut random)];
+    let block = block_width(rank).min(m);
+    let mut basis = vec![first_block(m, block, warmth.previous, &mut random)];
     let mut projected = Mat::<f64>::zeros(0, 0);
     let mut next_check = first_check(rank, m);
     let mut last_exhausted = None;
@@ -97,9 +101,9 @@ pub(super) fn solve<T: Real>(
             if exhausted {
                 last_exhausted = Some(energy);
             }
-            next_check = p + (rank / 2).max(BLOCK);
+            next_check = p + columns_lacking(p, missed / energy, tolerance::<T>()).max(block);
         }
-        let width = BLOCK.min(m - p);
+        let width = block.min(m - p);
         if exhausted || width < image.width() {
             tracing::debug!(width = p, "a fresh block joins the Krylov space");
             image = random_rows(m, width, &mut random);
@@ -115,8 +119,20 @@ pub(super) fn solve<T: Real>(
     }
 }
 
-fn first_block<T: Real>(m: usize, previous: Option<&Rows<T>>, random: &mut ChaCha8Rng) -> Rows<T> {
-    let width = BLOCK.min(m);
+/// How many more columns a space of `p` needs, if what it misses falls as it has fallen so far, and somewhat faster:
+/// convergence speeds up.
+fn columns_lacking(p: usize, missed: f64, tolerance: f64) -> usize {
+    const SPEED_UP: f64 = 0.6;
+    let growth = tolerance.ln() / missed.clamp(tolerance, 0.5).ln() - 1.0;
+    ((SPEED_UP * growth).clamp(0.0, 1.0) * p as f64) as usize
+}
+
+fn first_block<T: Real>(
+    m: usize,
+    width: usize,
+    previous: Option<&Rows<T>>,
+    random: &mut ChaCha8Rng,
+) -> Rows<T> {
     let mut block = match previous.filter(|previous| previous.width() >= width) {
         None => random_rows(m, width, random),
         Some(previous) => {
@@ -321,7 +337,9 @@ impl<'a, T: Real> Squared<'a, T> {
                 Vec::new,
                 |gathered, (position, _, runs, images)| {
                     gathered.clear();
-                    runs.iter().for_each(|run| gathered.extend_from_slice(other.row(run.item as usize)));
+                    for run in runs {
+                        gathered.extend_from_slice(other.row(run.item as usize));
+                    }
                     let z = MatRef::from_row_major_slice(
                         &self.mixed[position * b * r..(position + 1) * b * r],
                         b,
@@ -397,7 +415,7 @@ impl<'a, T: Real> Squared<'a, T> {
                 }
                 if let Some(scale) = self.y.row_scale {
                     for (row, &scale) in rows.chunks_exact_mut(b).zip(&scale[first_item..end_item]) {
-                        row.iter_mut().for_each(|value| *value *= scale);
+                        scale_row(row, scale);
                     }
                 }
             },

@@ -11,6 +11,11 @@
 //!
 //! Large factors are in single or double precision; Gram matrices are summed, and small problems solved, in double.
 
+// Formulas are not code.
+#![allow(clippy::doc_markdown)]
+// Loops over rows have to be inlined into the function that is compiled for the machine's vector unit.
+#![allow(clippy::inline_always)]
+
 mod gram_side;
 mod hooi;
 mod krylov;

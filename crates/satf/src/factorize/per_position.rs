@@ -85,6 +85,9 @@ pub(super) fn slab_width(
     user_rank.div_ceil(slabs)
 }
 
+/// Entries of products whose Gram matrix is summed in the precision of the data; the sum of such pieces is in double.
+const PIECE: usize = 4096;
+
 /// The Gram matrix over positions, $T_{kk'} = \langle B_k, B_{k'} \rangle$ with $L = U$ and $R = D V$: all that the
 /// positional modes of Eq. 24 and 25 depend on. Computed for a slab of the columns of $U$ after another, so that
 /// the $B_k$ never exist whole.
@@ -102,8 +105,6 @@ pub(super) fn position_gram<T: Real>(
         let size = columns.len() * dv.width();
         let products = &mut products[..size * k];
         position_products(log, u, &columns, dv, products);
-        // Short pieces in the precision of the data, their sum in double.
-        const PIECE: usize = 4096;
         let whole = MatRef::from_row_major_slice(&*products, k, size);
         let pieces: Vec<Mat<T>> = (0..size.div_ceil(PIECE))
             .into_par_iter()

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::FactorizeError;
 use super::gram_side::{GRAM_BLOCK, PRODUCT_BLOCK, components_a_block};
-use super::krylov::{BLOCK, RUNS_HELD, first_check};
+use super::krylov::{RUNS_HELD, block_width, first_check};
 use super::per_position::{RUNS_A_PRODUCT, slab_width};
 use super::unfolding::Side;
 use crate::tensor::PositionalLog;
@@ -118,7 +118,7 @@ impl KrylovWork {
         let gathers = match self.side {
             // Columns of the block, there and back; or rows of U for every block, there and back.
             Side::Users => 2.0 * entries * p,
-            Side::Items => 2.0 * entries * o * (p / BLOCK as f64).ceil(),
+            Side::Items => 2.0 * entries * o * (p / block_width(self.rank) as f64).ceil(),
         };
         // The operator, then two projections out of the space so far and two more of the orthonormal block.
         let products = p * (4.0 * runs * o + 2.0 * k * k * o) + 8.0 * m * p * p + 2.0 * m * p * r;
@@ -203,7 +203,7 @@ impl Sizes {
         };
 
         let p = (KRYLOV_GROWTH * first_check(rank, m) as f64).min(mf);
-        let b = BLOCK as f64;
+        let b = block_width(rank) as f64;
         let work = KrylovWork { side, rows: m, rank, other, width: p, eigen_cubes: 1.5 * p.powi(3) };
         let (gathers, products, eigen) = work.operations(self.entries, self.runs, self.positions);
         let held = 2.0 * b * o * k

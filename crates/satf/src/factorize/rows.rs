@@ -78,7 +78,7 @@ impl<T: Real> Rows<T> {
     pub fn scaled(&self, scale: &[T]) -> Self {
         let mut rows = self.clone();
         rows.values.par_chunks_exact_mut(self.width).zip(scale).for_each(|(row, &scale)| {
-            row.iter_mut().for_each(|value| *value *= scale);
+            scale_row(row, scale);
         });
         rows
     }
@@ -86,6 +86,13 @@ impl<T: Real> Rows<T> {
     /// Bytes of the values.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(self.values.as_slice())
+    }
+}
+
+/// `row *= scale`.
+pub(super) fn scale_row<T: Real>(row: &mut [T], scale: T) {
+    for value in row {
+        *value *= scale;
     }
 }
 

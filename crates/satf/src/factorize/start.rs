@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::position_modes::{PositionFactors, PositionModes};
-use super::rows::{Rows, add};
+use super::rows::{Rows, add, scale_row};
 use crate::linalg::{Real, dense};
 use crate::tensor::PositionalLog;
 
@@ -91,20 +91,35 @@ fn smooth(nrows: usize, ncols: usize) -> Mat<f64> {
     })
 }
 
+/// Columns of a power step taken at once: what it holds is a panel over all users.
+pub(super) const PANEL: usize = 64;
+
 /// $D X^T X D V$.
 fn power_step<T: Real>(log: &PositionalLog, item_weights: &[T], items: &Rows<T>) -> Rows<T> {
     let width = items.width();
     let weighted = items.scaled(item_weights);
-    let mut users = Rows::zeros(log.num_users(), width);
-    users.values_mut().par_chunks_exact_mut(width).enumerate().for_each(|(user, row)| {
-        pulp::Arch::new()
-            .dispatch(|| log.user(user).1.iter().for_each(|&item| add(row, weighted.row(item as usize))));
-    });
     let mut next = Rows::zeros(log.num_items(), width);
-    next.values_mut().par_chunks_exact_mut(width).enumerate().for_each(|(item, row)| {
-        pulp::Arch::new()
-            .dispatch(|| log.item(item).iter().for_each(|entry| add(row, users.row(entry.user as usize))));
-        row.iter_mut().for_each(|value| *value *= item_weights[item]);
-    });
+    let mut users = Rows::zeros(log.num_users(), PANEL.min(width));
+    for first in (0..width).step_by(PANEL) {
+        let columns = first..(first + PANEL).min(width);
+        let used = columns.len();
+        users.values_mut().par_chunks_exact_mut(PANEL.min(width)).enumerate().for_each(|(user, row)| {
+            row.fill(T::default());
+            pulp::Arch::new().dispatch(|| {
+                for &item in log.user(user).1 {
+                    add(&mut row[..used], &weighted.row(item as usize)[columns.clone()]);
+                }
+            });
+        });
+        next.values_mut().par_chunks_exact_mut(width).enumerate().for_each(|(item, row)| {
+            let row = &mut row[columns.clone()];
+            pulp::Arch::new().dispatch(|| {
+                for entry in log.item(item) {
+                    add(row, users.row(entry.user as usize));
+                }
+            });
+            scale_row(row, item_weights[item]);
+        });
+    }
     next
 }

@@ -13,7 +13,7 @@ use faer::Mat;
 use rayon::prelude::*;
 
 use super::FactorizeError;
-use super::rows::{Rows, add_scaled};
+use super::rows::{Rows, add_scaled, scale_row};
 use crate::linalg::{Real, dense};
 use crate::tensor::PositionalLog;
 
@@ -88,7 +88,7 @@ impl<T: Real> Unfolding<'_, T> {
         }
         if let Some(scale) = self.row_scale {
             let scale = scale[at];
-            row.iter_mut().for_each(|value| *value *= scale);
+            scale_row(row, scale);
         }
     }
 

@@ -3,6 +3,9 @@
 //! Histories become a tensor of users, items and positions, weighted by a lower triangular attention matrix; its
 //! decomposition (Eq. 10) gives an item space $V$ and one weight a lag, and Eq. 15 scores the next item with them.
 
+// Formulas are not code.
+#![allow(clippy::doc_markdown)]
+
 use serde::{Deserialize, Serialize};
 
 use super::tensor_model::{CommonFields, Precision, TensorModel};

@@ -2,6 +2,9 @@
 //!
 //! With lag weights $w$ (0 = newest), scores are $P_\text{left} (P_\text{right}^T \sum_l w_l e_{j_l})$.
 
+// Formulas are not code.
+#![allow(clippy::doc_markdown)]
+
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 

@@ -3,6 +3,9 @@
 //! Histories become a tensor of users, items, places in the window and starts of the window; its decomposition
 //! (Eq. 18) gives an item space $V$ and one weight a lag, and Eq. 20 scores the next item with them.
 
+// Formulas are not code.
+#![allow(clippy::doc_markdown)]
+
 use serde::{Deserialize, Serialize};
 
 use super::tensor_model::{CommonFields, Precision, TensorModel};

@@ -1,5 +1,8 @@
 //! What GA-SATF and LA-SATF share: configuration checks, fitting, snapshots, scoring.
 
+// Formulas are not code.
+#![allow(clippy::doc_markdown)]
+
 use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
@@ -235,7 +238,7 @@ impl CommonFields<'_> {
         }
         let Some(weights) = weights else { return };
         let shown = format!("{weights:?}");
-        if weights.iter().any(|weight| !(weight.abs() <= 1e6))
+        if weights.iter().any(|weight| !weight.is_finite() || weight.abs() > 1e6)
             || weights.first().is_none_or(|a| a.abs() < 1e-6)
         {
             let expected = "numbers of at most 1e6, the first of them not 0";

@@ -11,6 +11,9 @@
 //!
 //! The equations carry the numbers they have in the paper, counted in order of appearance.
 
+// Formulas are not code.
+#![allow(clippy::doc_markdown)]
+
 mod attention;
 pub mod hankel;
 mod positional_log;

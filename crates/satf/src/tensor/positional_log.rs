@@ -270,8 +270,7 @@ mod tests {
             }
             by_position.sort_unstable();
             prop_assert_eq!(&by_position, &expected);
-            let popularity = histories.popularity();
-            prop_assert_eq!(log.popularity(), popularity.as_slice());
+            prop_assert_eq!(log.popularity().to_vec(), histories.popularity());
         }
     }
 }
