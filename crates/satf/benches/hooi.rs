@@ -154,7 +154,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let (histories, holdout) = load(&case)?;
         let before = peak_mebibytes();
-        let plan = case.config.plan(&histories)?;
+        let plan = case.config.plan(&histories)?.ok_or("no plan")?;
         let rate = gemm_rate();
         let gemm_gflops = if has("double") { rate.double } else { rate.single };
         println!(

@@ -23,7 +23,7 @@ pub enum LagWeights {
     /// Every distinct item once, however old: the binary preference vector of PureSVD.
     Flat,
     /// The item at lag `l` (0 = newest) counts `weights[l]`; items older than the weights reach do not count.
-    ByLag(Vec<f32>),
+    ByLag(Vec<f64>),
 }
 
 /// Item factors and lag weights: everything a linear model needs to score.
@@ -37,15 +37,40 @@ pub struct FoldIn {
 }
 
 impl FoldIn {
-    /// Factors of `n` items each, `left` and `right` of one shape with at most `n` columns, all values finite.
+    /// The projector on an item space $V$ ($n$ items, `rank` columns, at most $n$): $V V^T$ or, with the diagonal of the
+    /// debiasing $D$ given, $D^{-1} V V^T D$. `row` writes a row of $V$. `None` if a value is not finite.
+    pub(crate) fn from_item_space(
+        num_items: usize,
+        rank: usize,
+        row: impl Fn(usize, &mut [f64]),
+        debias: Option<&[f64]>,
+        weights: LagWeights,
+    ) -> Option<Self> {
+        let mut left = Mat::zeros(num_items, rank);
+        let mut right = Vec::with_capacity(num_items * rank);
+        let mut values = vec![0.0; rank];
+        for item in 0..num_items {
+            row(item, &mut values);
+            // An item that nobody took has no weight: nothing is known of it either way.
+            let weight = debias.map_or(1.0, |debias| debias[item]);
+            let inverse = if weight > 0.0 { 1.0 / weight } else { 0.0 };
+            for (k, value) in values.iter().enumerate() {
+                left[(item, k)] = (value * inverse) as f32;
+                right.push((value * weight) as f32);
+            }
+        }
+        FoldIn::new(left, right.into(), weights)
+    }
+
+    /// Factors of one shape, `left` column after column and `right` row after row. `None` if a value is not finite.
     ///
     /// # Panics
     /// If the shapes differ.
-    pub fn new(left: Mat<f32>, right: MatRef<'_, f32>, weights: LagWeights) -> Self {
-        assert!(left.nrows() == right.nrows() && left.ncols() == right.ncols(), "factors of one shape");
-        let right =
-            (0..right.nrows()).flat_map(|item| (0..right.ncols()).map(move |k| right[(item, k)])).collect();
-        FoldIn { left, right, weights }
+    pub fn new(left: Mat<f32>, right: Arc<[f32]>, weights: LagWeights) -> Option<Self> {
+        assert_eq!(left.nrows() * left.ncols(), right.len(), "factors of one shape");
+        let finite = left.col_iter().all(|column| column.iter().all(|value| value.is_finite()))
+            && right.iter().all(|value| value.is_finite());
+        finite.then_some(FoldIn { left, right, weights })
     }
 
     /// Number of columns of the factors.
@@ -58,14 +83,14 @@ impl FoldIn {
         &self.weights
     }
 
-    /// $f$ of one history: always summed from the newest item to the oldest.
+    /// $f$ of one history, summed in double precision in an order that depends on the history alone.
     fn gather(&self, history: &[ItemIndex], feature: &mut [f32]) {
-        feature.fill(0.0);
         let rank = feature.len();
-        let mut add = |item: ItemIndex, weight: f32| {
+        let mut sums = vec![0f64; rank];
+        let mut add = |item: ItemIndex, weight: f64| {
             let row = &self.right[item.get() * rank..(item.get() + 1) * rank];
-            for (sum, value) in feature.iter_mut().zip(row) {
-                *sum += weight * value;
+            for (sum, &value) in sums.iter_mut().zip(row) {
+                *sum += weight * f64::from(value);
             }
         };
         match &self.weights {
@@ -83,6 +108,7 @@ impl FoldIn {
                 }
             }
         }
+        feature.iter_mut().zip(sums).for_each(|(value, sum)| *value = sum as f32);
     }
 }
 
@@ -137,8 +163,8 @@ mod tests {
     fn model(items: usize, rank: usize, weights: LagWeights) -> FoldIn {
         let value = |i: usize, k: usize, a: usize| ((i * a + k * 17) % 101) as f32 / 77.0 - 0.6;
         let left = Mat::from_fn(items, rank, |i, k| value(i, k, 31));
-        let right = Mat::from_fn(items, rank, |i, k| value(i, k, 13));
-        FoldIn::new(left, right.as_ref(), weights)
+        let right = (0..items).flat_map(|i| (0..rank).map(move |k| value(i, k, 13))).collect();
+        FoldIn::new(left, right, weights).unwrap()
     }
 
     fn histories(count: usize, items: usize) -> Vec<Vec<ItemIndex>> {
@@ -187,7 +213,7 @@ mod tests {
         #[test]
         fn scores_are_the_sums_of_the_shares(
             history in prop::collection::vec(0u32..12, 0..9),
-            weights in prop::option::of(prop::collection::vec(-1f32..1.0, 1..6)),
+            weights in prop::option::of(prop::collection::vec(-1f64..1.0, 1..6)),
         ) {
             let weights = weights.map_or(LagWeights::Flat, LagWeights::ByLag);
             let model = model(12, 5, weights.clone());
@@ -200,7 +226,7 @@ mod tests {
                 };
                 let expected: f64 = match &weights {
                     LagWeights::ByLag(weights) => {
-                        history.iter().rev().zip(weights).map(|(&past, &w)| f64::from(w) * share(past)).sum()
+                        history.iter().rev().zip(weights).map(|(&past, &w)| w * share(past)).sum()
                     }
                     LagWeights::Flat => {
                         (0..12).map(ItemIndex).filter(|past| history.contains(past)).map(share).sum()

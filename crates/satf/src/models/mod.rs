@@ -6,7 +6,6 @@ mod error;
 mod fold_in;
 mod ga_satf;
 mod incidence;
-mod item_space;
 mod la_satf;
 mod popularity;
 mod presets;

@@ -7,7 +7,6 @@
 //!
 //! `scaling = 1` is plain `PureSVD`; lower values are `PureSVD-N`.
 
-use faer::Mat;
 use serde::{Deserialize, Serialize};
 
 use super::fold_in::{FoldIn, LagWeights};
@@ -15,7 +14,7 @@ use super::{Fault, Learner, ModelError, Recommender};
 use crate::linalg::truncated_svd::{self, Params};
 use crate::linalg::{SparseMatrix, truncated_svd as leading_singular_vectors};
 use crate::monitor::Monitor;
-use crate::prepare::Histories;
+use crate::prepare::{Histories, popularity_weights};
 
 /// The rank taken if none is given, where the log allows it.
 const DEFAULT_RANK: usize = 200;
@@ -97,21 +96,16 @@ impl Learner for PureSvdConfig {
             );
         }
         let v = svd.right;
-        let scaled = |power: i32| {
-            Mat::from_fn(v.nrows(), v.ncols(), |j, k| (f64::from(v[(j, k)]) * debias[j].powi(power)) as f32)
+        let row = |item: usize, into: &mut [f64]| {
+            into.iter_mut().enumerate().for_each(|(k, value)| *value = f64::from(v[(item, k)]));
         };
-        let model = if self.rescaled {
-            FoldIn::new(scaled(-1), scaled(1).as_ref(), LagWeights::Flat)
-        } else {
-            FoldIn::new(v.clone(), v.as_ref(), LagWeights::Flat)
-        };
-        Ok(Box::new(model))
+        let debias = self.rescaled.then_some(debias.as_slice());
+        let model = FoldIn::from_item_space(v.nrows(), v.ncols(), row, debias, LagWeights::Flat);
+        model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
+            model: Self::NAME,
+            reason: "the item factors are not finite".to_owned(),
+        })
     }
-}
-
-/// The diagonal of $D$: $c_j^{(s-1)/2}$; an item nobody took counts as taken once.
-pub(crate) fn popularity_weights(counts: &[u32], scaling: f64) -> Vec<f64> {
-    counts.iter().map(|&count| f64::from(count.max(1)).powf((scaling - 1.0) / 2.0)).collect()
 }
 
 /// $X D$: one row a user, each distinct item once.
@@ -127,6 +121,8 @@ fn debiased_matrix(histories: &Histories, debias: &[f64]) -> SparseMatrix {
 
 #[cfg(test)]
 mod tests {
+    use faer::Mat;
+
     use super::*;
     use crate::interactions::ItemIndex;
 

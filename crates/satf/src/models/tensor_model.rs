@@ -7,12 +7,11 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
-use super::item_space::ItemSpace;
+use super::fold_in::{FoldIn, LagWeights};
 use super::{Fault, Iteration, ModelError, Recommender, Snapshot};
 use crate::factorize::{
-    FactorizeError, Factors, HooiOptions, Plan, PositionModes, Progress, Rows, Sizes, factorize,
+    FactorizeError, Factors, HooiOptions, Plan, PositionModes, Progress, Sizes, factorize,
 };
-use crate::interactions::ItemIndex;
 use crate::linalg::Real;
 use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::Histories;
@@ -131,48 +130,17 @@ impl<T: Real> Snapshot for State<'_, T> {
     /// $D^{-1} V V^T D$ of Eq. 28 if rescaled. The history shifts by one: lag $l$ gets $g_{K-2-l}$.
     fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
         let g = self.model.modes.next_item_weights(&self.factors.positions);
-        let lag_weights = g[..g.len() - 1].iter().rev().copied().collect();
+        let weights = LagWeights::ByLag(g[..g.len() - 1].iter().rev().copied().collect());
         let items = &self.factors.items;
-        let (left, right) = if self.model.rescaled {
-            let inverse: Vec<f64> = self
-                .item_weights
-                .iter()
-                .map(|&weight| if weight > 0.0 { 1.0 / weight } else { 0.0 })
-                .collect();
-            (scaled(items, &inverse), Some(scaled(items, self.item_weights)))
-        } else {
-            (scaled(items, &vec![1.0; items.nrows()]), None)
+        let row = |item: usize, into: &mut [f64]| {
+            into.iter_mut().zip(items.row(item)).for_each(|(to, from)| *to = from.double());
         };
-        if left.iter().chain(right.iter().flatten()).any(|value| !value.is_finite()) {
-            let reason = "the item factors are not finite".to_owned();
-            return Err(ModelError::Numerics { model: self.model.name, reason });
-        }
-        Ok(Box::new(SatfRecommender(ItemSpace::new(items.width(), left, right, lag_weights))))
-    }
-}
-
-fn scaled<T: Real>(rows: &Rows<T>, scale: &[f64]) -> Vec<f32> {
-    let mut values = Vec::with_capacity(rows.values().len());
-    for (i, scale) in scale.iter().enumerate() {
-        values.extend(rows.row(i).iter().map(|value| (value.double() * scale) as f32));
-    }
-    values
-}
-
-/// A fitted tensor model.
-struct SatfRecommender(ItemSpace);
-
-impl Recommender for SatfRecommender {
-    fn num_items(&self) -> usize {
-        self.0.num_items()
-    }
-
-    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
-        self.0.score_batch(histories, scores);
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
+        let debias = self.model.rescaled.then_some(self.item_weights);
+        let model = FoldIn::from_item_space(items.nrows(), items.width(), row, debias, weights);
+        model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
+            model: self.model.name,
+            reason: "the item factors are not finite".to_owned(),
+        })
     }
 }
 

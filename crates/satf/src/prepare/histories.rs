@@ -4,6 +4,13 @@ use std::sync::Arc;
 
 use crate::interactions::{Ids, ItemIndex, Timestamp, UserIndex};
 
+/// The diagonal of the popularity debiasing $D$: $d_j = c_j^{(s-1)/2}$ for counts $c_j$ and scaling $s$; 0 for an item
+/// that nobody took.
+pub fn popularity_weights(counts: &[u32], scaling: f64) -> Vec<f64> {
+    let weight = |&count: &u32| if count == 0 { 0.0 } else { f64::from(count).powf((scaling - 1.0) / 2.0) };
+    counts.iter().map(weight).collect()
+}
+
 /// Histories of all users of a training part, oldest item first.
 ///
 /// Compressed rows: user `u` owns `items[offsets[u]..offsets[u + 1]]` and the times beside them.

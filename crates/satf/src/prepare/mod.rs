@@ -11,7 +11,7 @@ mod ties;
 
 pub use core::p_core;
 pub use duplicates::{Duplicates, count_duplicates, resolve_duplicates};
-pub use histories::Histories;
+pub use histories::{Histories, popularity_weights};
 pub use offset::{Offset, OffsetError};
 pub use split::{Event, EventCounts, Holdout, Partition, Split, SplitError, SplitScheme, suggest_offset};
 pub use statistics::{Statistics, count_tied_rows, iso};

@@ -1,7 +1,7 @@
 //! The triples behind the positional tensor of Eq. 2, ordered by user, by item and by position.
 
 use crate::interactions::UserIndex;
-use crate::prepare::Histories;
+use crate::prepare::{Histories, popularity_weights};
 
 /// One triple as an item sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,9 +212,7 @@ impl PositionalLog {
 
     /// The popularity weights $d_j = c_j^{(s-1)/2}$ of Eq. 26, the diagonal of $D$; 0 for an item without rows.
     pub fn popularity_weights(&self, scaling: f64) -> Vec<f64> {
-        let weight =
-            |&count: &u32| if count == 0 { 0.0 } else { f64::from(count).powf((scaling - 1.0) / 2.0) };
-        self.popularity.iter().map(weight).collect()
+        popularity_weights(&self.popularity, scaling)
     }
 
     /// Bytes a log of this size takes.
