@@ -79,7 +79,7 @@ impl Learner for PureSvdConfig {
         let matrix = debiased_matrix(histories, &debias);
         let params = Params { seed: self.seed, ..Params::default() };
         let svd =
-            leading_singular_vectors::<f32, _>(&matrix, rank, &params, monitor).map_err(
+            leading_singular_vectors(&matrix, rank, &params, monitor).map_err(
                 |error| match error {
                     truncated_svd::Error::Cancelled(cancelled) => ModelError::Cancelled(cancelled),
                     other => ModelError::Numerics { model: Self::NAME, reason: other.to_string() },
@@ -97,7 +97,7 @@ impl Learner for PureSvdConfig {
         }
         let v = svd.right;
         let row = |item: usize, into: &mut [f64]| {
-            into.iter_mut().enumerate().for_each(|(k, value)| *value = f64::from(v[(item, k)]));
+            into.iter_mut().enumerate().for_each(|(k, value)| *value = v[(item, k)]);
         };
         let debias = self.rescaled.then_some(debias.as_slice());
         let model = FoldIn::from_item_space(v.nrows(), v.ncols(), row, debias, LagWeights::Flat);

@@ -9,7 +9,6 @@ use faer::prelude::*;
 use rayon::prelude::*;
 
 use crate::linalg::operator::{LinearOperator, PANEL};
-use crate::linalg::Real;
 
 /// $g(\lambda)$: the logarithm of what one degree of the filter multiplies an eigenvalue's component by.
 pub(super) fn growth(eigenvalue: f64, cut: f64) -> f64 {
@@ -17,18 +16,16 @@ pub(super) fn growth(eigenvalue: f64, cut: f64) -> f64 {
 }
 
 /// How many locked vectors a filter cleans out of its panels as it goes; the rest waits for the end of the pass.
-pub(super) const CLEANED_IN_PANELS: usize = 40;
+pub(super) const CLEANED_IN_PANELS: usize = 32;
 
-/// Logarithm of how much a trace of rounding may grow before it must be projected out.
-pub(super) fn trace_budget<T: Real>() -> f64 {
-    (3.0 / T::UNIT_ROUNDOFF).ln()
-}
+/// Logarithm of how much a trace of rounding may grow before it must be projected out: from $10^{-16}$ to a tenth or so.
+pub(super) const TRACE_BUDGET: f64 = 34.0;
 
 /// The degree of a pass: `most`, or fewer if some of the `locked` eigenvalues (those not cleaned out of the panels) cannot
 /// wait that long to be projected out.
-pub(super) fn pass_degree<T: Real>(cut: f64, most: usize, locked: &[f64]) -> usize {
+pub(super) fn pass_degree(cut: f64, most: usize, locked: &[f64]) -> usize {
     match locked.get(CLEANED_IN_PANELS) {
-        Some(&eigenvalue) => most.min((trace_budget::<T>() / growth(eigenvalue, cut).max(1e-3)) as usize).max(1),
+        Some(&eigenvalue) => most.min((TRACE_BUDGET / growth(eigenvalue, cut).max(1e-3)) as usize).max(1),
         None => most.max(1),
     }
 }
@@ -53,8 +50,8 @@ pub(super) struct Filter {
 
 impl Filter {
     /// Pass `pass` of `passes`, each of `degree`, suppressing eigenvalues up to `cut`.
-    pub(super) fn new<T: Real>(cut: f64, degree: usize, pass: usize, passes: usize, locked: &[f64]) -> Self {
-        let patience = |i: usize| trace_budget::<T>() / growth(locked[i], cut).max(1e-3);
+    pub(super) fn new(cut: f64, degree: usize, pass: usize, passes: usize, locked: &[f64]) -> Self {
+        let patience = |i: usize| TRACE_BUDGET / growth(locked[i], cut).max(1e-3);
         let cleaned = locked.len().min(CLEANED_IN_PANELS);
         let mut since = vec![0.0; cleaned];
         let clean = (1..=degree)
@@ -90,30 +87,30 @@ impl Filter {
 
     /// Applies the filter to every column of `block`; `locked` holds the locked vectors in the order of their
     /// eigenvalues.
-    pub(super) fn apply<T: Real, A: LinearOperator<T>>(
+    pub(super) fn apply<A: LinearOperator<f64>>(
         &self,
         operator: &A,
-        locked: MatRef<'_, T>,
-        block: MatMut<'_, T>,
+        locked: MatRef<'_, f64>,
+        block: MatMut<'_, f64>,
     ) {
         block
             .par_col_chunks_mut(PANEL)
             .for_each_init(|| Scratch::new(operator), |scratch, columns| self.apply_panel(operator, locked, columns, scratch));
     }
 
-    fn apply_panel<T: Real, A: LinearOperator<T>>(
+    fn apply_panel<A: LinearOperator<f64>>(
         &self,
         operator: &A,
-        locked: MatRef<'_, T>,
-        mut columns: MatMut<'_, T>,
-        scratch: &mut Scratch<T>,
+        locked: MatRef<'_, f64>,
+        mut columns: MatMut<'_, f64>,
+        scratch: &mut Scratch,
     ) {
         let Scratch { current, next, image } = scratch;
         load(columns.as_ref(), current);
         for (&root, &prefix) in self.roots.iter().zip(&self.clean) {
             operator.apply(current, image);
             operator.apply_transpose(image, next);
-            let (scale, shift) = (T::of(4.0 / self.cut), T::of(2.0 + 2.0 * root));
+            let (scale, shift) = (4.0 / self.cut, 2.0 + 2.0 * root);
             for (next, current) in next.iter().zip(current.iter_mut()) {
                 for lane in 0..PANEL {
                     current[lane] = scale * next[lane] - shift * current[lane];
@@ -141,33 +138,33 @@ fn evenly(mut roots: Vec<f64>) -> Vec<f64> {
 }
 
 /// Panels one thread works with.
-pub(super) struct Scratch<T> {
-    pub(super) current: Vec<[T; PANEL]>,
-    pub(super) next: Vec<[T; PANEL]>,
-    pub(super) image: Vec<[T; PANEL]>,
+pub(super) struct Scratch {
+    pub(super) current: Vec<[f64; PANEL]>,
+    pub(super) next: Vec<[f64; PANEL]>,
+    pub(super) image: Vec<[f64; PANEL]>,
 }
 
-impl<T: Real> Scratch<T> {
-    pub(super) fn new<A: LinearOperator<T>>(operator: &A) -> Self {
-        let tall = || vec![[T::default(); PANEL]; operator.ncols()];
-        Scratch { current: tall(), next: tall(), image: vec![[T::default(); PANEL]; operator.nrows()] }
+impl Scratch {
+    pub(super) fn new<A: LinearOperator<f64>>(operator: &A) -> Self {
+        let tall = || vec![[0.0; PANEL]; operator.ncols()];
+        Scratch { current: tall(), next: tall(), image: vec![[0.0; PANEL]; operator.nrows()] }
     }
 }
 
-/// Columns (at most [`PANEL`], any precision) as a panel, missing ones zero.
-pub(super) fn load<S: Real, T: Real>(columns: MatRef<'_, S>, panel: &mut [[T; PANEL]]) {
+/// Columns (at most [`PANEL`]) as a panel, missing ones zero.
+pub(super) fn load(columns: MatRef<'_, f64>, panel: &mut [[f64; PANEL]]) {
     if columns.ncols() < PANEL {
-        panel.fill([T::default(); PANEL]);
+        panel.fill([0.0; PANEL]);
     }
     for (lane, column) in columns.col_iter().enumerate() {
         for (row, value) in panel.iter_mut().zip(column.iter()) {
-            row[lane] = T::of(value.double());
+            row[lane] = *value;
         }
     }
 }
 
 /// A panel as columns.
-pub(super) fn store<T: Real>(panel: &[[T; PANEL]], columns: MatMut<'_, T>) {
+pub(super) fn store(panel: &[[f64; PANEL]], columns: MatMut<'_, f64>) {
     for (lane, column) in columns.col_iter_mut().enumerate() {
         for (row, value) in panel.iter().zip(column.iter_mut()) {
             *value = row[lane];
@@ -176,11 +173,10 @@ pub(super) fn store<T: Real>(panel: &[[T; PANEL]], columns: MatMut<'_, T>) {
 }
 
 /// $y \leftarrow y - V V^T y$ for a panel.
-fn project_panel<T: Real>(vectors: MatRef<'_, T>, panel: &mut [[T; PANEL]]) {
+fn project_panel(vectors: MatRef<'_, f64>, panel: &mut [[f64; PANEL]]) {
     let rows = panel.len();
     let mut y = MatMut::from_row_major_slice_mut(panel.as_flattened_mut(), rows, PANEL);
-    let mut components = Mat::<T>::zeros(vectors.ncols(), PANEL);
-    let one = T::of(1.0);
-    faer::linalg::matmul::matmul(components.as_mut(), Accum::Replace, vectors.transpose(), y.as_ref(), one, Par::Seq);
-    faer::linalg::matmul::matmul(y.rb_mut(), Accum::Add, vectors, components.as_ref(), -one, Par::Seq);
+    let mut components = Mat::zeros(vectors.ncols(), PANEL);
+    faer::linalg::matmul::matmul(components.as_mut(), Accum::Replace, vectors.transpose(), y.as_ref(), 1.0, Par::Seq);
+    faer::linalg::matmul::matmul(y.rb_mut(), Accum::Add, vectors, components.as_ref(), -1.0, Par::Seq);
 }

@@ -22,12 +22,12 @@ use faer::{Accum, Mat, MatMut, MatRef};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::filter::{Filter, growth, pass_degree, trace_budget};
-use super::ritz::{doubled, normalize_columns, orthonormalize_filtered, rayleigh_ritz, residuals};
+use super::filter::{Filter, growth, pass_degree, TRACE_BUDGET};
+use super::ritz::{normalize_columns, orthonormalize_filtered, rayleigh_ritz, residuals};
 use super::{Error, Info, Params, Plan, TruncatedSvd};
-use crate::linalg::dense::{gram, matmul};
+use crate::linalg::dense::matmul;
 use crate::linalg::density::SpectralDensity;
-use crate::linalg::{LinearOperator, Real};
+use crate::linalg::LinearOperator;
 use crate::monitor::{Monitor, check_cancelled};
 
 /// Largest ratio of the eigenvalue above a window to its smallest wanted one.
@@ -37,7 +37,7 @@ const WINDOW_RATIO: f64 = 1.65;
 const WINDOW_LEAST: usize = 64;
 
 /// Ratio of the smallest wanted eigenvalue to the cut of the filter below the guards.
-const GUARD_RATIO: f64 = 1.12;
+const GUARD_RATIO: f64 = 1.17;
 
 /// Residuals are driven this far below the tolerance: what a locked vector lacks, later ones inherit.
 const MARGIN: f64 = 0.5;
@@ -48,21 +48,18 @@ const MOST_PASSES: usize = 12;
 /// Lanczos steps of the density estimate.
 const LANCZOS_STEPS: usize = 64;
 
-pub(super) fn solve<T: Real, A>(
+pub(super) fn solve<A: LinearOperator<f64>>(
     operator: &A,
     rank: usize,
     params: &Params,
     plan: Plan,
     monitor: &dyn Monitor,
-) -> Result<TruncatedSvd<T>, Error>
-where
-    A: LinearOperator<T> + LinearOperator<f64>,
-{
+) -> Result<TruncatedSvd, Error> {
     let density = SpectralDensity::estimate(operator, LANCZOS_STEPS, params.seed)?;
     if !density.largest().is_finite() {
         return Err(Error::NotFinite);
     }
-    let n = LinearOperator::<f64>::ncols(operator);
+    let n = operator.ncols();
     let info = Info {
         plan,
         rank,
@@ -97,14 +94,14 @@ where
     Ok(iteration.finish())
 }
 
-struct Iteration<'a, T, A> {
+struct Iteration<'a, A> {
     operator: &'a A,
     params: &'a Params,
     density: SpectralDensity,
     rank: usize,
     n: usize,
     /// Locked vectors in the leading columns.
-    vectors: Mat<T>,
+    vectors: Mat<f64>,
     /// Eigenvalues of the locked vectors.
     eigenvalues: Vec<f64>,
     random: ChaCha8Rng,
@@ -143,31 +140,28 @@ impl Strain {
         Strain { impurity: self.impurity / factor, contamination: self.contamination * factor }
     }
 
-    /// After an orthonormalisation in precision `T`.
-    fn orthonormalized<T: Real>(self) -> Self {
-        let rounding = 4.0 * T::UNIT_ROUNDOFF * self.contamination.max(1.0);
-        let impurity = self.impurity.max(rounding);
+    /// After an orthonormalisation.
+    fn orthonormalized(self) -> Self {
+        // Nothing keeps the last columns of a random start as far from the top as the others.
+        let impurity = (30.0 * self.impurity).max(1e-15 * self.contamination.max(1.0)).min(1.0);
         Strain { impurity, contamination: impurity }
     }
 
-    /// Largest contamination that leaves the guards well above rounding.
-    fn limit<T: Real>() -> f64 {
-        (2e-4 / T::UNIT_ROUNDOFF).min(1e6)
-    }
+    /// Largest contamination: a Gram matrix squares it, and must stay well above rounding.
+    const LIMIT: f64 = 1e7;
 }
 
-impl<T: Real, A> Iteration<'_, T, A>
-where
-    A: LinearOperator<T> + LinearOperator<f64>,
-{
+impl<A: LinearOperator<f64>> Iteration<'_, A> {
     /// Works on the next window until it is locked. Takes what the last window left over and returns what this one
     /// leaves; `None` if all that is left is numerically zero.
-    fn window(&mut self, left_over: Mat<T>, monitor: &dyn Monitor) -> Result<Option<Mat<T>>, Error> {
+    fn window(&mut self, left_over: Mat<f64>, monitor: &dyn Monitor) -> Result<Option<Mat<f64>>, Error> {
         let (mut window, width) = self.choose_window();
-        let mut active = self.fill_up(left_over, width, &window);
+        let mut active = self.fill_up(left_over, width);
         let mut strain = Strain::RANDOM;
-        // What is left of the block outside the wanted space after a filter of growth one, for random columns.
-        let outside = (self.n as f64 / width as f64).sqrt() * 0.3 * window.wanted;
+        // How far the wanted space is from random columns: the ratio of the extreme singular values of Gaussian matrices.
+        let (rows, columns) = ((self.n as f64).sqrt(), (width as f64).sqrt());
+        let spread = (rows + columns) / (columns - ((window.end - self.eigenvalues.len()) as f64).sqrt()).max(0.5);
+        let outside = spread * 0.5 * window.wanted;
         let largest = self.density.largest();
         let mut lacking = outside / (self.params.tolerance * (largest * window.wanted).sqrt());
         for stage in 1..=self.params.max_stages {
@@ -179,9 +173,6 @@ where
             // 6. lock the leading pairs that are converged
             let locked = self.eigenvalues.len();
             let missing = window.end - locked;
-            if window.end < self.rank {
-                self.polish(active.as_mut().subcols_mut(0, missing));
-            }
             let pairs = residuals(self.operator, active.get(.., ..missing));
             let largest = self.eigenvalues.first().copied().unwrap_or(pairs[0].0);
             let lacks: Vec<f64> = pairs
@@ -194,7 +185,7 @@ where
             let last_chance = stage == self.params.max_stages;
             let found = zero.unwrap_or(missing);
             let done = lacks[..found].iter().take_while(|&&lack| last_chance || lack <= 1.0).count();
-            tracing::debug!(stage, width = active.ncols(), degree, locked = locked + done, of = window.end, "filtered");
+            tracing::debug!(stage, width = active.ncols(), degree, locked = locked + done, of = window.end, lacking=lacks[done.min(missing-1)], "filtered");
             active = self.lock(&active, &pairs[..done], &lacks[..done]);
             if done == found && zero.is_some() {
                 return Ok(None);
@@ -207,7 +198,7 @@ where
             window.highest = pairs[done].0;
             window.wanted = pairs[found - 1].0.max(1.01 * window.cut);
             let angle = pairs[done].1 / (window.highest - window.cut).max(1e-3 * window.highest);
-            strain.impurity = angle.clamp(4.0 * T::UNIT_ROUNDOFF, 1.0);
+            strain.impurity = angle.clamp(1e-15, 1.0);
             strain.contamination = strain.impurity;
         }
         Ok(Some(active))
@@ -243,27 +234,25 @@ where
         (Window { end, cut, wanted, highest: highest.max(wanted) }, guards - locked)
     }
 
-    /// The left-over columns, filled up to `width` with random ones, clean of what a filter would blow up.
-    fn fill_up(&mut self, left_over: Mat<T>, width: usize, window: &Window) -> Mat<T> {
+    /// The left-over columns, filled up to `width` with random ones orthogonal to everything locked.
+    fn fill_up(&mut self, left_over: Mat<f64>, width: usize) -> Mat<f64> {
         let kept = left_over.ncols().min(width);
         let mut active = Mat::zeros(self.n, width);
         active.as_mut().subcols_mut(0, kept).copy_from(left_over.subcols(0, kept));
         drop(left_over);
         let mut fresh = active.as_mut().subcols_mut(kept, width - kept);
         for column in fresh.rb_mut().col_iter_mut() {
-            column.iter_mut().for_each(|x| *x = T::of(f64::from(self.random.random::<f32>()) - 0.5));
+            column.iter_mut().for_each(|x| *x = self.random.random::<f64>() - 0.5);
         }
         normalize_columns(fresh.rb_mut());
-        // The other locked directions are projected out after the first pass, before they have grown beyond repair.
-        let large = self.eigenvalues.partition_point(|&eigenvalue| eigenvalue > 2.5 * window.cut);
-        project(self.vectors.get(.., ..large), fresh);
+        project(self.vectors.get(.., ..self.eigenvalues.len()), fresh);
         active
     }
 
     /// Steps 3 and 4: a filter of the given degree in passes as long as conditioning and the locked directions bear.
     fn filter(
         &mut self,
-        active: &mut Mat<T>,
+        active: &mut Mat<f64>,
         window: &Window,
         mut strain: Strain,
         degree: f64,
@@ -271,17 +260,17 @@ where
     ) -> Result<(), Error> {
         let top_growth = growth(window.highest, window.cut).max(1e-3);
         let growths: Vec<f64> = self.eigenvalues.iter().map(|&value| growth(value, window.cut)).collect();
-        let bearable = (2.0 * Strain::limit::<T>() / strain.contamination).ln() / top_growth;
-        let most = pass_degree::<T>(window.cut, bearable.min(degree.ceil()) as usize, &self.eigenvalues);
+        let bearable = (2.0 * Strain::LIMIT / strain.contamination).ln() / top_growth;
+        let most = pass_degree(window.cut, bearable.min(degree.ceil()) as usize, &self.eigenvalues);
         let passes = (degree / most as f64).ceil().clamp(1.0, MOST_PASSES as f64) as usize;
-        let pass_degree = most.min((degree / passes as f64).round() as usize).max(1);
+        let pass_degree = most.min((degree / passes as f64).ceil() as usize).max(1);
         let factor = (pass_degree as f64 * top_growth).exp() / 2.0;
         // Logarithm of what the trace of every locked direction has grown by since it was last projected out.
         let mut traces = vec![0.0; growths.len()];
         for pass in 0..passes {
             check_cancelled(monitor)?;
             let start = std::time::Instant::now();
-            let filter = Filter::new::<T>(window.cut, pass_degree, pass, passes, &self.eigenvalues);
+            let filter = Filter::new(window.cut, pass_degree, pass, passes, &self.eigenvalues);
             filter.apply(self.operator, self.vectors.get(.., ..growths.len()), active.as_mut());
             normalize_columns(active.as_mut());
             let filtered = start.elapsed().as_secs_f64();
@@ -289,7 +278,7 @@ where
             traces.iter_mut().zip(&growths).for_each(|(trace, growth)| *trace += growth * pass_degree as f64);
 
             let last = pass + 1 == passes;
-            let overdue = |i: &usize| traces[*i] + growths[*i] * pass_degree as f64 > trace_budget::<T>();
+            let overdue = |i: &usize| traces[*i] + growths[*i] * pass_degree as f64 > TRACE_BUDGET;
             let prefix = if last {
                 growths.len()
             } else {
@@ -298,12 +287,12 @@ where
             project(self.vectors.get(.., ..prefix), active.as_mut());
             traces[..prefix].fill(0.0);
             let projected = start.elapsed().as_secs_f64() - filtered;
-            // Rayleigh-Ritz wants better conditioning than the next pass would.
-            let limit = if pass + 2 == passes { 30.0 } else { Strain::limit::<T>() };
+            // Rayleigh-Ritz, at the end, wants better conditioning than the next pass would.
+            let limit = if pass + 2 == passes { 1e5 } else { Strain::LIMIT };
             let orthonormalize = !last && strain.contamination * factor > limit;
             if orthonormalize {
-                orthonormalize_filtered(active, strain.contamination)?;
-                strain = strain.orthonormalized::<T>();
+                orthonormalize_filtered(active)?;
+                strain = strain.orthonormalized();
             }
             self.count(&filter, active.ncols(), prefix, orthonormalize);
             tracing::trace!(
@@ -316,21 +305,8 @@ where
         Ok(())
     }
 
-    /// Brings Ritz vectors that are orthonormal to some hundred roundings, and as orthogonal to the locked ones, to a few
-    /// roundings: what is projected with them later is exact only to that. One Newton–Schulz step
-    /// $X \leftarrow X (\tfrac32 I - \tfrac12 X^T X)$ squares the error.
-    fn polish(&self, mut x: MatMut<'_, T>) {
-        project(self.vectors.get(.., ..self.eigenvalues.len()), x.rb_mut());
-        let g = gram(doubled(x.as_ref()).as_ref());
-        let correction = Mat::from_fn(g.nrows(), g.ncols(), |i, j| {
-            T::of(if i == j { 0.5 - 0.5 * g[(i, j)] } else { -0.5 * g[(i, j)] })
-        });
-        let before = x.as_ref().to_owned();
-        matmul(x, Accum::Add, before.as_ref(), correction.as_ref(), T::of(1.0));
-    }
-
     /// Moves the leading columns, one for every pair, to the locked ones and returns the others.
-    fn lock(&mut self, active: &Mat<T>, pairs: &[(f64, f64)], lacks: &[f64]) -> Mat<T> {
+    fn lock(&mut self, active: &Mat<f64>, pairs: &[(f64, f64)], lacks: &[f64]) -> Mat<f64> {
         let (locked, done) = (self.eigenvalues.len(), pairs.len());
         self.vectors.as_mut().subcols_mut(locked, done).copy_from(active.subcols(0, done));
         self.eigenvalues.extend(pairs.iter().map(|&(theta, _)| theta));
@@ -342,7 +318,7 @@ where
 
     fn count(&mut self, filter: &Filter, width: usize, projected: usize, orthonormalized: bool) {
         let (n, a) = (self.n as f64, width as f64);
-        let product = LinearOperator::<f64>::flops_per_column(self.operator);
+        let product = self.operator.flops_per_column();
         self.info.products += (filter.degree() * width) as u64;
         self.info.flops += a * filter.flops_per_column(product, self.n) + 4.0 * n * a * projected as f64;
         if orthonormalized {
@@ -350,7 +326,7 @@ where
         }
     }
 
-    fn finish(mut self) -> TruncatedSvd<T> {
+    fn finish(mut self) -> TruncatedSvd {
         let found = self.eigenvalues.len();
         self.info.rank = found;
         // Windows are in order; within rounding of their borders pairs may not be.
@@ -366,11 +342,11 @@ where
 }
 
 /// $Y \leftarrow Y - V V^T Y$.
-fn project<T: Real>(vectors: MatRef<'_, T>, mut block: MatMut<'_, T>) {
+fn project(vectors: MatRef<'_, f64>, mut block: MatMut<'_, f64>) {
     if vectors.ncols() == 0 || block.ncols() == 0 {
         return;
     }
     let mut components = Mat::zeros(vectors.ncols(), block.ncols());
-    matmul(components.as_mut(), Accum::Replace, vectors.transpose(), block.as_ref(), T::of(1.0));
-    matmul(block.rb_mut(), Accum::Add, vectors, components.as_ref(), T::of(-1.0));
+    matmul(components.as_mut(), Accum::Replace, vectors.transpose(), block.as_ref(), 1.0);
+    matmul(block.rb_mut(), Accum::Add, vectors, components.as_ref(), -1.0);
 }
