@@ -104,7 +104,12 @@ mod tests {
         let presets = Preset::all();
         assert!(presets.len() >= 8);
         for preset in presets {
-            let configured = ModelEntry::find(&preset.model).unwrap().configure(&preset.settings).unwrap();
+            let entry = ModelEntry::find(&preset.model).unwrap();
+            let mut settings = preset.settings.clone();
+            if entry.defaults().contains_key("max_len") {
+                settings.insert("max_len".to_owned(), Value::Integer(preset.protocol.max_len as i64));
+            }
+            let configured = entry.configure(&settings).unwrap();
             for (key, value) in &preset.settings {
                 let expected = serde_json::to_value(value).unwrap();
                 assert_eq!(configured.configuration[key], expected, "{} {key}", preset.name);
