@@ -68,7 +68,7 @@ fn preparing_keeps_what_it_says_and_the_result_is_a_log_like_any_other() {
         let stats: Value = serde_json::from_str(&stats).unwrap();
         assert_eq!(stats, json["statistics"], "{name}");
         assert_eq!((&stats["users"], &stats["items"], &stats["rows"]), (&6.into(), &5.into(), &30.into()));
-        assert_eq!(stats["last_time"], "2017-07-14T05:06:39Z", "the last of the duplicates stays");
+        assert_eq!(stats["last_time"], "2017-07-14T05:26:39Z", "the last of the duplicates stays");
     }
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "no temporary file is left: {left:?}");
