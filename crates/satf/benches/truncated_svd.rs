@@ -5,6 +5,7 @@ use satf::linalg::truncated_svd::Params;
 use std::io::Read;
 
 fn main() {
+    tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).without_time().with_target(false).with_ansi(false).init();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/");
     let file = std::env::var("F").unwrap_or("amz-beauty.csv.gz".into());
     let weeks: i64 = std::env::var("W").map(|x| x.parse().unwrap()).unwrap_or(3);
@@ -38,18 +39,26 @@ fn main() {
     );
     println!("{} x {} : {}", users.len(), items.len(), a.num_entries());
     println!("{:?}", gemm_rate());
-    let svd = if std::env::var("D").is_ok() {
-        let x = truncated_svd::<f64, _>(&a, rank, &Params::default(), &()).unwrap();
-        (x.singular_values, x.info)
-    } else {
-        let x = truncated_svd::<f32, _>(&a, rank, &Params::default(), &()).unwrap();
+    {
+        use satf::linalg::*;
+        let m = users.len(); let n = items.len();
+        let x = vec![[0.5f32; PANEL]; n]; let mut y = vec![[0.0f32; PANEL]; m]; let mut z = x.clone();
+        for _ in 0..3 { let t = std::time::Instant::now();
+        for _ in 0..5 { a.apply(&x, &mut y); a.apply_transpose(&y, &mut z); }
+        println!("panel f32 {PANEL}: {:.1} us/col", t.elapsed().as_secs_f64() / 5.0 / PANEL as f64 * 1e6); }
+        let x = vec![[0.5f64; PANEL]; n]; let mut y = vec![[0.0f64; PANEL]; m]; let mut z = x.clone();
+        let t = std::time::Instant::now();
+        for _ in 0..5 { a.apply(&x, &mut y); a.apply_transpose(&y, &mut z); }
+        println!("panel f64 {PANEL}: {:.1} us/col", t.elapsed().as_secs_f64() / 5.0 / PANEL as f64 * 1e6);
+        if std::env::var("MICRO").is_ok() { return; }
+    }
+    let x = truncated_svd(&a, rank, &Params::default(), &()).unwrap();
         let g = satf::linalg::dense::gram(x.right.as_ref());
         let mut off: f64 = 0.0;
         let mut fro = 0.0;
         for i in 0..g.nrows() { for j in 0..g.nrows() { let e = (g[(i, j)] - if i == j { 1.0 } else { 0.0 }) as f64; off = off.max(e.abs()); fro += e * e; } }
         println!("orth max {off:.2e} fro {:.2e}", fro.sqrt());
-        (x.singular_values, x.info)
-    };
+    let svd = (x.singular_values, x.info);
     println!("{:?}", svd.1);
     let v = &svd.0;
     for k in [0, 1, 10, 100, 500, 1000, 1500, 1999] { if k < v.len() { println!("{k} {:.9}", v[k] * v[k]); } }

@@ -29,8 +29,11 @@ pub fn matmul<T: Real>(dst: MatMut<'_, T>, accum: Accum, lhs: MatRef<'_, T>, rhs
         dst.nrows() == lhs.nrows() && dst.ncols() == rhs.ncols() && lhs.ncols() == rhs.nrows(),
         "shapes of a product"
     );
-    dst.par_col_chunks_mut(TILE).zip(rhs.par_col_chunks(TILE)).for_each(|(dst, rhs)| {
-        dst.par_row_chunks_mut(TILE).zip(lhs.par_row_chunks(TILE)).for_each(|(dst, lhs)| {
+    // Parts of even size, not whole tiles and a rest: a rest of one row or column would take another kernel, which
+    // rounds otherwise, and a column's bits would depend on how many others stand beside it.
+    let (rows, columns) = (dst.nrows().div_ceil(TILE), dst.ncols().div_ceil(TILE));
+    dst.par_col_partition_mut(columns).zip(rhs.par_col_partition(columns)).for_each(|(dst, rhs)| {
+        dst.par_row_partition_mut(rows).zip(lhs.par_row_partition(rows)).for_each(|(dst, lhs)| {
             faer::linalg::matmul::matmul(dst, accum, lhs, rhs, alpha, Par::Seq);
         });
     });
@@ -164,6 +167,25 @@ pub fn solve_lower_transpose<T: Real>(l: MatRef<'_, T>, rhs: MatMut<'_, T>) {
     });
 }
 
+/// $Y L^{-T}$ for a lower triangular $L$, as a product with the inverse: its zeros are skipped tile by tile, so that
+/// the cost is $m n^2 + n^3$ operations at the rate of [`matmul`].
+pub fn divide_by_transpose<T: Real>(y: MatRef<'_, T>, l: MatRef<'_, T>) -> Mat<T> {
+    let n = l.nrows();
+    let mut inverse = Mat::<T>::identity(n, n);
+    solve_lower_transpose(l, inverse.as_mut());
+    let mut quotient = Mat::zeros(y.nrows(), n);
+    quotient.as_mut().par_col_chunks_mut(TILE).enumerate().for_each(|(at, dst)| {
+        let (first, width) = (at * TILE, dst.ncols());
+        // Upper triangular: rows below the tile's last column are zero.
+        let rhs = inverse.get(..first + width, first..first + width);
+        let y = y.subcols(0, first + width);
+        dst.par_row_chunks_mut(TILE).zip(y.par_row_chunks(TILE)).for_each(|(dst, y)| {
+            faer::linalg::matmul::matmul(dst, Accum::Replace, y, rhs, T::of(1.0), Par::Seq);
+        });
+    });
+    quotient
+}
+
 /// Replaces the columns of `y` (at most as many as rows) by an orthonormal basis of their span.
 ///
 /// Cholesky QR, twice: $Y \leftarrow Y L^{-T}$ with $L L^T = Y^T Y$ is orthonormal to $u \kappa^2$, and the second
@@ -185,10 +207,8 @@ pub fn orthonormalize<T: Real>(mut y: MatMut<'_, T>) {
             householder_basis(y);
             return;
         }
-        // Y L^{-T}: rows are independent, so blocks of them are.
-        y.rb_mut().par_row_chunks_mut(TILE).for_each(|rows| {
-            triangular_solve::solve_lower_triangular_in_place(l.as_ref(), rows.transpose_mut(), Par::Seq);
-        });
+        let quotient = divide_by_transpose(y.as_ref(), l.as_ref());
+        y.copy_from(&quotient);
     }
 }
 

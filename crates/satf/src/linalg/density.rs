@@ -18,8 +18,8 @@ use super::operator::{LinearOperator, PANEL};
 /// An estimate of the eigenvalues of $A^T A$, largest first.
 #[derive(Clone, Debug)]
 pub struct SpectralDensity {
-    /// `(number of eigenvalues above, value)`, the first ascending, the second descending.
-    steps: Vec<(f64, f64)>,
+    /// For every probe: `(number of eigenvalues above, value)`, the first ascending, the second descending.
+    probes: Vec<Vec<(f64, f64)>>,
 }
 
 impl SpectralDensity {
@@ -32,47 +32,51 @@ impl SpectralDensity {
         let n = operator.ncols();
         let steps = lanczos_steps.min(n);
         let (alphas, betas) = lanczos(operator, steps, seed);
-        let mut nodes: Vec<(f64, f64)> = Vec::with_capacity(PANEL * steps);
-        for lane in 0..PANEL {
-            // A probe that has exhausted its invariant subspace stops early.
-            let largest = alphas.iter().map(|a| a[lane].abs()).fold(0.0, f64::max);
-            let used = betas.iter().position(|b| b[lane] <= 1e-12 * largest).map_or(steps, |at| at + 1).min(steps);
-            let tridiagonal = Mat::from_fn(used, used, |i, j| match i.abs_diff(j) {
-                0 => alphas[i][lane],
-                1 => betas[i.min(j)][lane],
-                _ => 0.0,
-            });
-            let (values, vectors) = symmetric_eigen(tridiagonal.as_ref())?;
-            nodes.extend(values.iter().enumerate().map(|(k, &value)| (value.max(0.0), vectors[(0, k)].powi(2))));
-        }
-        nodes.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut above = 0.0;
-        let steps = nodes
-            .into_iter()
-            .map(|(value, weight)| {
-                let share = weight * n as f64 / PANEL as f64;
-                above += share;
-                // The middle of the step: half of a node's weight lies above it.
-                (above - share / 2.0, value)
+        let probes = (0..PANEL)
+            .map(|lane| {
+                // A probe that has exhausted its invariant subspace stops early.
+                let largest = alphas.iter().map(|a| a[lane].abs()).fold(0.0, f64::max);
+                let used = betas.iter().position(|b| b[lane] <= 1e-12 * largest).map_or(steps, |at| at + 1);
+                let tridiagonal = Mat::from_fn(used, used, |i, j| match i.abs_diff(j) {
+                    0 => alphas[i][lane],
+                    1 => betas[i.min(j)][lane],
+                    _ => 0.0,
+                });
+                let (values, vectors) = symmetric_eigen(tridiagonal.as_ref())?;
+                let mut above = 0.0;
+                Ok(values
+                    .iter()
+                    .enumerate()
+                    .map(|(k, &value)| {
+                        let share = vectors[(0, k)].powi(2) * n as f64;
+                        above += share;
+                        // The middle of the step: half of a node's weight lies above it.
+                        (above - share / 2.0, value.max(0.0))
+                    })
+                    .collect())
             })
-            .collect();
-        Ok(SpectralDensity { steps })
+            .collect::<Result<_, EvdError>>()?;
+        Ok(SpectralDensity { probes })
     }
 
-    /// Estimate of the eigenvalue that `count` eigenvalues exceed.
+    /// Estimate of the eigenvalue that `count` eigenvalues exceed: the mean over the probes. (Their nodes crowd at
+    /// the same places, so a merged quadrature would be a staircase; between its own nodes a probe is smooth.)
     pub fn eigenvalue(&self, count: usize) -> f64 {
         let count = count as f64;
-        let at = self.steps.partition_point(|&(above, _)| above < count);
-        match (at.checked_sub(1).and_then(|before| self.steps.get(before)), self.steps.get(at)) {
-            (Some(&(a, x)), Some(&(b, y))) if b > a => x + (y - x) * (count - a) / (b - a),
-            (_, Some(&(_, value))) | (Some(&(_, value)), None) => value,
-            (None, None) => 0.0,
-        }
+        let of_probe = |steps: &Vec<(f64, f64)>| {
+            let at = steps.partition_point(|&(above, _)| above < count);
+            match (at.checked_sub(1).and_then(|before| steps.get(before)), steps.get(at)) {
+                (Some(&(a, x)), Some(&(b, y))) if b > a => x + (y - x) * (count - a) / (b - a),
+                (_, Some(&(_, value))) | (Some(&(_, value)), None) => value,
+                (None, None) => 0.0,
+            }
+        };
+        self.probes.iter().map(of_probe).sum::<f64>() / self.probes.len() as f64
     }
 
     /// Largest node: a lower bound of the largest eigenvalue, in practice sharp.
     pub fn largest(&self) -> f64 {
-        self.steps.first().map_or(0.0, |&(_, value)| value)
+        self.probes.iter().filter_map(|steps| steps.first()).map(|&(_, value)| value).fold(0.0, f64::max)
     }
 }
 

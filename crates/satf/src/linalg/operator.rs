@@ -8,7 +8,7 @@
 use super::Real;
 
 /// Columns of a panel: 32 floats are two cache lines, and keep a panel of ten thousand rows near the cores.
-pub const PANEL: usize = 32;
+pub const PANEL: usize = 16;
 
 /// A matrix $A$ that can be applied to panels of columns.
 ///

@@ -6,59 +6,70 @@
 //! of eigenvalues, everything above it found already and *locked*:
 //!
 //! 1. estimate the spectral density: what is $\lambda_k$, about, for every $k$?
-//! 2. choose a window: the next eigenvalues down to a ratio [`WINDOW_RATIO`], and guards below, down to another
+//! 2. choose a window: the next eigenvalues down to a ratio of at most [`WINDOW_RATIO`], and guards below, down to another
 //!    [`GUARD_RATIO`]. Active block $Y$: what the last window left over, filled up with random columns
-//! 3. filter, $Y \leftarrow T_d(\tfrac{2}{c} A^T A - I) Y$ with the cut $c$ below the guards
-//! 4. project, $Y \leftarrow (I - V V^T) Y$ with the locked $V$
+//! 3. filter, $Y \leftarrow T_d(\tfrac{2}{c} A^T A - I) Y$ with the cut $c$ below the guards, in passes between which $Y$
+//!    is kept orthogonal to the locked $V$ and well-conditioned
+//! 4. project, $Y \leftarrow (I - V V^T) Y$
 //! 5. Rayleigh–Ritz on $Y$, and residuals
 //! 6. lock the leading converged pairs; back to 3 until the window is done, to 2 until $V$ has $r$ columns
 //!
-//! The degree $d$ in step 3 is what convergence still needs, bounded by what the conditioning of the filtered block
-//! bears ([`GROWTH_LIMIT`]).
+//! With the guards in place one filter of degree twenty or so brings a window from random columns to $10^{-6}$, and most
+//! windows are done after a single round of steps 3 to 6.
 
 use faer::prelude::*;
 use faer::{Accum, Mat, MatMut, MatRef};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::filter::{Filter, growth};
-use super::ritz::{normalize_columns, rayleigh_ritz, residuals};
+use super::filter::{Filter, growth, pass_degree, TRACE_BUDGET};
+use super::ritz::{normalize_columns, orthonormalize_filtered, rayleigh_ritz, residuals};
 use super::{Error, Info, Params, Plan, TruncatedSvd};
 use crate::linalg::dense::matmul;
 use crate::linalg::density::SpectralDensity;
-use crate::linalg::{LinearOperator, Real};
+use crate::linalg::LinearOperator;
 use crate::monitor::{Monitor, check_cancelled};
 
-/// Ratio of the largest eigenvalue of a window to its smallest wanted one.
-const WINDOW_RATIO: f64 = 1.5;
+/// Largest ratio of the eigenvalue above a window to its smallest wanted one.
+const WINDOW_RATIO: f64 = 1.65;
 
 /// Fewest wanted eigenvalues in a window.
 const WINDOW_LEAST: usize = 64;
 
 /// Ratio of the smallest wanted eigenvalue to the cut of the filter below the guards.
-const GUARD_RATIO: f64 = 1.12;
+const GUARD_RATIO: f64 = 1.14;
 
-/// Largest condition number a filter may give the active block.
-const GROWTH_LIMIT: f64 = 1e6;
+/// Residuals are driven this far below the tolerance: what a locked vector lacks, later ones inherit.
+const MARGIN: f64 = 0.5;
+
+/// Most passes of a filter between two projections on Ritz vectors.
+const MOST_PASSES: usize = 12;
 
 /// Lanczos steps of the density estimate.
-const LANCZOS_STEPS: usize = 60;
+const LANCZOS_STEPS: usize = 64;
 
-pub(super) fn solve<T: Real, A>(
+pub(super) fn solve<A: LinearOperator<f64>>(
     operator: &A,
     rank: usize,
     params: &Params,
     plan: Plan,
     monitor: &dyn Monitor,
-) -> Result<TruncatedSvd<T>, Error>
-where
-    A: LinearOperator<T> + LinearOperator<f64>,
-{
+) -> Result<TruncatedSvd, Error> {
     let density = SpectralDensity::estimate(operator, LANCZOS_STEPS, params.seed)?;
     if !density.largest().is_finite() {
         return Err(Error::NotFinite);
     }
-    let n = LinearOperator::<f64>::ncols(operator);
+    let n = operator.ncols();
+    let info = Info {
+        plan,
+        rank,
+        converged: true,
+        residual: 0.0,
+        iterations: 0,
+        products: 0,
+        flops: 0.0,
+        seconds: 0.0,
+    };
     let mut iteration = Iteration {
         operator,
         params,
@@ -68,118 +79,135 @@ where
         vectors: Mat::zeros(n, rank),
         eigenvalues: Vec::with_capacity(rank),
         random: ChaCha8Rng::seed_from_u64(params.seed ^ 0x5eed),
-        info: Info {
-            plan,
-            rank,
-            converged: true,
-            residual: 0.0,
-            iterations: 0,
-            products: 0,
-            flops: 0.0,
-            seconds: 0.0,
-        },
+        info,
     };
     let mut active = Mat::zeros(n, 0);
     while iteration.eigenvalues.len() < rank {
         let before = iteration.eigenvalues.len();
-        match iteration.window(active, monitor)? {
-            Some(rest) => active = rest,
+        let left_over = iteration.window(active, monitor)?;
+        monitor.advance((iteration.eigenvalues.len() - before) as u64);
+        match left_over {
+            Some(left_over) => active = left_over,
             None => break,
         }
-        monitor.advance((iteration.eigenvalues.len() - before) as u64);
     }
     Ok(iteration.finish())
 }
 
-struct Iteration<'a, T, A> {
+struct Iteration<'a, A> {
     operator: &'a A,
     params: &'a Params,
     density: SpectralDensity,
     rank: usize,
     n: usize,
     /// Locked vectors in the leading columns.
-    vectors: Mat<T>,
+    vectors: Mat<f64>,
     /// Eigenvalues of the locked vectors.
     eigenvalues: Vec<f64>,
     random: ChaCha8Rng,
     info: Info,
 }
 
-impl<T: Real, A> Iteration<'_, T, A>
-where
-    A: LinearOperator<T> + LinearOperator<f64>,
-{
+/// The part of the spectrum an active block works on.
+#[derive(Clone, Copy)]
+struct Window {
+    /// How many vectors are locked when it is done.
+    end: usize,
+    /// The filter suppresses eigenvalues up to here.
+    cut: f64,
+    /// The smallest eigenvalue wanted.
+    wanted: f64,
+    /// Nothing above this is left unlocked.
+    highest: f64,
+}
+
+/// How far the columns of an active block are from being independent, as a model: what the filter multiplies, rounding
+/// replenishes and orthonormalisation removes.
+#[derive(Clone, Copy)]
+struct Strain {
+    /// Sine of the angle between the window's top directions and the columns that should hold them.
+    impurity: f64,
+    /// Amplitude of the window's top directions in the columns of the guards: about the condition number, if above one.
+    contamination: f64,
+}
+
+impl Strain {
+    /// Of random columns.
+    const RANDOM: Strain = Strain { impurity: 1.0, contamination: 1.0 };
+
+    /// After a filter that multiplies the window's top by `factor`.
+    fn filtered(self, factor: f64) -> Self {
+        Strain { impurity: self.impurity / factor, contamination: self.contamination * factor }
+    }
+
+    /// After an orthonormalisation.
+    fn orthonormalized(self) -> Self {
+        // Nothing keeps the last columns of a random start as far from the top as the others.
+        let impurity = (30.0 * self.impurity).max(1e-15 * self.contamination.max(1.0)).min(1.0);
+        Strain { impurity, contamination: impurity }
+    }
+
+    /// Largest contamination: a Gram matrix squares it, and must stay well above rounding.
+    const LIMIT: f64 = 4e6;
+}
+
+impl<A: LinearOperator<f64>> Iteration<'_, A> {
     /// Works on the next window until it is locked. Takes what the last window left over and returns what this one
     /// leaves; `None` if all that is left is numerically zero.
-    fn window(&mut self, left_over: Mat<T>, monitor: &dyn Monitor) -> Result<Option<Mat<T>>, Error> {
-        let locked = self.eigenvalues.len();
-        let top = self.eigenvalues.last().copied().unwrap_or(self.density.largest());
-        let (end, width) = self.choose_window(locked, top);
-        let mut cut = self.cut(locked + width);
-        let mut wanted = self.density.eigenvalue(end).max(cut * 1.01);
+    fn window(&mut self, left_over: Mat<f64>, monitor: &dyn Monitor) -> Result<Option<Mat<f64>>, Error> {
+        let (mut window, width) = self.choose_window();
         let mut active = self.fill_up(left_over, width);
-        // Components of the top direction in the other columns, and what the worst wanted pair still lacks.
-        let (mut contamination, mut lacking) = (1.0, 1.0 / self.params.tolerance);
-        let mut highest = top;
+        let mut strain = Strain::RANDOM;
+        // What is left of the block outside the wanted space after a filter of growth one, for random columns.
+        let outside = (self.n as f64 / width as f64).sqrt() * 0.8 * window.wanted;
+        let largest = self.density.largest();
+        let mut lacking = outside / (self.params.tolerance * (largest * window.wanted).sqrt());
         for stage in 1..=self.params.max_stages {
-            check_cancelled(monitor)?;
-            let t0=std::time::Instant::now();
-            // 3. the degree convergence needs, as far as conditioning bears it
-            let bearable = (2.0 * GROWTH_LIMIT / contamination).ln() / growth(highest, cut).max(1e-3);
-            let needed = (2.0 * lacking).ln() / growth(wanted, cut).max(1e-3) + 1.0;
-            let degree = (bearable.min(needed) as usize).clamp(1, 60);
-            let filter = Filter::new::<T>(cut, degree, wanted, &self.eigenvalues);
-            let locked = self.eigenvalues.len();
-            filter.apply(self.operator, self.vectors.get(.., ..locked), active.as_mut());
-            self.count(&filter, active.ncols());
-            let t1=std::time::Instant::now();
-            // 4. project against everything locked
-            normalize_columns(active.as_mut());
-            project(self.vectors.get(.., ..locked), active.as_mut());
-            let t2=std::time::Instant::now();
-            // 5. Rayleigh-Ritz and residuals
+            let degree = (2.0 * lacking / MARGIN).ln() / growth(window.wanted, window.cut);
+            self.filter(&mut active, &window, strain, degree, monitor)?;
             rayleigh_ritz(self.operator, &mut active)?;
-            let t3=std::time::Instant::now();
-            let pairs = residuals(self.operator, active.as_ref());
             self.info.iterations += 1;
-            // 6. lock
+
+            // 6. lock the leading pairs that are converged
+            let locked = self.eigenvalues.len();
+            let missing = window.end - locked;
+            let pairs = residuals(self.operator, active.get(.., ..missing));
             let largest = self.eigenvalues.first().copied().unwrap_or(pairs[0].0);
-            let bound = |theta: f64| self.params.tolerance * (largest * theta.max(0.0)).sqrt();
-            let missing = end - locked;
+            let lacks: Vec<f64> = pairs
+                .iter()
+                .map(|&(theta, residual)| {
+                    residual / (self.params.tolerance * (largest * theta).sqrt()).max(f64::MIN_POSITIVE)
+                })
+                .collect();
             let zero = pairs.iter().position(|&(theta, _)| theta <= self.params.tolerance.powi(2) * largest);
             let last_chance = stage == self.params.max_stages;
-            let mut done = pairs.iter().take(missing).take_while(|&&(theta, r)| last_chance || r <= bound(theta)).count();
-            let exhausted = zero.is_some_and(|zero| done >= zero);
-            done = done.min(zero.unwrap_or(done));
-            lacking = pairs[done.min(missing - 1)..missing]
-                .iter()
-                .map(|&(theta, r)| r / bound(theta).max(f64::MIN_POSITIVE))
-                .fold(2.0, f64::max);
-            let t4=std::time::Instant::now();
- eprintln!("stage {stage} end {end} width {} deg {degree} locked {} cut {cut:.3} wanted {wanted:.3} highest {highest:.2} lacking {lacking:.2e} contam {contamination:.1e} clean {:?} | filter {:.3} proj {:.3} rr {:.3} res {:.3}", active.ncols(), locked+done, filter.clean, (t1-t0).as_secs_f64(), (t2-t1).as_secs_f64(), (t3-t2).as_secs_f64(), (t4-t3).as_secs_f64());
-            tracing::debug!(
-                stage, end, width = active.ncols(), degree, locked = locked + done, cut, lacking,
-                "filtered and projected"
-            );
-            active = self.lock(active, &pairs, done, &bound_of(self.params.tolerance, largest));
-            if exhausted {
+            let found = zero.unwrap_or(missing);
+            let done = lacks[..found].iter().take_while(|&&lack| last_chance || lack <= 1.0).count();
+            tracing::debug!(stage, width = active.ncols(), degree, locked = locked + done, of = window.end, lacking=lacks[done.min(missing-1)], "filtered");
+            active = self.lock(&active, &pairs[..done], &lacks[..done]);
+            if done == found && zero.is_some() {
                 return Ok(None);
             }
-            if self.eigenvalues.len() >= end {
+            if done == missing {
                 return Ok(Some(active));
             }
-            let rest = &pairs[done..];
-            highest = rest[0].0;
-            contamination = (rest[0].1 / (highest - cut).max(1e-3 * highest)).clamp(10.0 * T::UNIT_ROUNDOFF, 1.0);
-            // Ritz values are known now, better than estimated.
-            wanted = rest[missing - done - 1].0;
-            cut = cut.min(rest[rest.len() - 1].0.max(cut * 0.9)).min(wanted / 1.01).max(f64::MIN_POSITIVE);
+            // Ritz values and residuals are known now, better than estimated.
+            lacking = lacks[done..found].iter().copied().fold(1.0, f64::max);
+            window.highest = pairs[done].0;
+            window.wanted = pairs[found - 1].0.max(1.01 * window.cut);
+            let angle = pairs[done].1 / (window.highest - window.cut).max(1e-3 * window.highest);
+            strain.impurity = angle.clamp(1e-15, 1.0);
+            strain.contamination = strain.impurity;
         }
         Ok(Some(active))
     }
 
-    /// Where the window ends, and how many columns it works on, guards included.
-    fn choose_window(&self, locked: usize, top: f64) -> (usize, usize) {
+    /// Step 2: the next window, and how many columns it works on, guards included.
+    fn choose_window(&self) -> (Window, usize) {
+        let locked = self.eigenvalues.len();
+        let largest = self.density.largest();
+        let highest = self.eigenvalues.last().copied().unwrap_or(largest);
+        // First count in `from..to` whose eigenvalue is below a limit, by the estimate.
         let below = |limit: f64, from: usize, to: usize| {
             let (mut low, mut high) = (from, to);
             while low < high {
@@ -188,58 +216,113 @@ where
             }
             low
         };
-        let mut end = below(top / WINDOW_RATIO, locked, self.rank).max(locked + WINDOW_LEAST).min(self.rank);
+        // Windows of one ratio, as many as it takes.
+        let ratio = (highest / self.density.eigenvalue(self.rank).max(1e-12 * largest)).max(1.0);
+        let windows = (ratio.ln() / WINDOW_RATIO.ln()).ceil().max(1.0);
+        let mut end = below(highest / ratio.powf(1.0 / windows), locked, self.rank);
+        end = end.max(locked + WINDOW_LEAST).min(self.rank);
         // A small remainder is cheaper here than in a window of its own.
         if self.rank - end < (end - locked) / 3 {
             end = self.rank;
         }
         let most = self.n.min(end + end / 3 + 32);
         let guards = below(self.density.eigenvalue(end) / GUARD_RATIO, end, most).max((end + 16).min(self.n));
-        (end, guards - locked)
-    }
-
-    fn cut(&self, count: usize) -> f64 {
-        self.density.eigenvalue(count.min(self.n)).max(1e-10 * self.density.largest()).max(f64::MIN_POSITIVE)
+        let cut = self.density.eigenvalue(guards).max(1e-10 * largest).max(f64::MIN_POSITIVE);
+        let wanted = self.density.eigenvalue(end).max(1.01 * cut);
+        (Window { end, cut, wanted, highest: highest.max(wanted) }, guards - locked)
     }
 
     /// The left-over columns, filled up to `width` with random ones orthogonal to everything locked.
-    fn fill_up(&mut self, left_over: Mat<T>, width: usize) -> Mat<T> {
+    fn fill_up(&mut self, left_over: Mat<f64>, width: usize) -> Mat<f64> {
         let kept = left_over.ncols().min(width);
         let mut active = Mat::zeros(self.n, width);
         active.as_mut().subcols_mut(0, kept).copy_from(left_over.subcols(0, kept));
+        drop(left_over);
         let mut fresh = active.as_mut().subcols_mut(kept, width - kept);
         for column in fresh.rb_mut().col_iter_mut() {
-            column.iter_mut().for_each(|x| *x = T::of(f64::from(self.random.random::<f32>()) - 0.5));
+            column.iter_mut().for_each(|x| *x = self.random.random::<f64>() - 0.5);
         }
         normalize_columns(fresh.rb_mut());
         project(self.vectors.get(.., ..self.eigenvalues.len()), fresh);
         active
     }
 
-    /// Moves the leading `done` columns to the locked ones.
-    fn lock(&mut self, active: Mat<T>, pairs: &[(f64, f64)], done: usize, bound: &dyn Fn(f64) -> f64) -> Mat<T> {
-        let locked = self.eigenvalues.len();
-        self.vectors.as_mut().subcols_mut(locked, done).copy_from(active.subcols(0, done));
-        for &(theta, residual) in &pairs[..done] {
-            let relative = residual / bound(theta).max(f64::MIN_POSITIVE);
-            self.info.residual = self.info.residual.max(relative * self.params.tolerance);
-            self.info.converged &= relative <= 1.0;
-            self.eigenvalues.push(theta);
+    /// Steps 3 and 4: a filter of the given degree in passes as long as conditioning and the locked directions bear.
+    fn filter(
+        &mut self,
+        active: &mut Mat<f64>,
+        window: &Window,
+        mut strain: Strain,
+        degree: f64,
+        monitor: &dyn Monitor,
+    ) -> Result<(), Error> {
+        let top_growth = growth(window.highest, window.cut).max(1e-3);
+        let growths: Vec<f64> = self.eigenvalues.iter().map(|&value| growth(value, window.cut)).collect();
+        let bearable = (2.0 * Strain::LIMIT / strain.contamination).ln() / top_growth;
+        let most = pass_degree(window.cut, bearable.min(degree.ceil()) as usize, &self.eigenvalues);
+        let passes = (degree / most as f64).ceil().clamp(1.0, MOST_PASSES as f64) as usize;
+        let pass_degree = most.min((degree / passes as f64).round() as usize).max(1);
+        let factor = (pass_degree as f64 * top_growth).exp() / 2.0;
+        // Logarithm of what the trace of every locked direction has grown by since it was last projected out.
+        let mut traces = vec![0.0; growths.len()];
+        for pass in 0..passes {
+            check_cancelled(monitor)?;
+            let start = std::time::Instant::now();
+            let filter = Filter::new(window.cut, pass_degree, pass, passes, &self.eigenvalues);
+            filter.apply(self.operator, self.vectors.get(.., ..growths.len()), active.as_mut());
+            normalize_columns(active.as_mut());
+            let filtered = start.elapsed().as_secs_f64();
+            strain = strain.filtered(factor);
+            traces.iter_mut().zip(&growths).for_each(|(trace, growth)| *trace += growth * pass_degree as f64);
+
+            let last = pass + 1 == passes;
+            let overdue = |i: &usize| traces[*i] + growths[*i] * pass_degree as f64 > TRACE_BUDGET;
+            let prefix = if last {
+                growths.len()
+            } else {
+                (0..growths.len()).rev().find(overdue).map_or(0, |i| i + 1)
+            };
+            project(self.vectors.get(.., ..prefix), active.as_mut());
+            traces[..prefix].fill(0.0);
+            let projected = start.elapsed().as_secs_f64() - filtered;
+            let orthonormalize = !last && strain.contamination * factor > Strain::LIMIT;
+            if orthonormalize {
+                orthonormalize_filtered(active)?;
+                strain = strain.orthonormalized();
+            }
+            self.count(&filter, active.ncols(), prefix, orthonormalize);
+            tracing::trace!(
+                pass, pass_degree, prefix, filtered, projected,
+                orthonormalized = start.elapsed().as_secs_f64() - filtered - projected,
+                contamination = strain.contamination,
+                "pass"
+            );
         }
+        Ok(())
+    }
+
+    /// Moves the leading columns, one for every pair, to the locked ones and returns the others.
+    fn lock(&mut self, active: &Mat<f64>, pairs: &[(f64, f64)], lacks: &[f64]) -> Mat<f64> {
+        let (locked, done) = (self.eigenvalues.len(), pairs.len());
+        self.vectors.as_mut().subcols_mut(locked, done).copy_from(active.subcols(0, done));
+        self.eigenvalues.extend(pairs.iter().map(|&(theta, _)| theta));
+        let worst = lacks.iter().copied().fold(0.0, f64::max);
+        self.info.residual = self.info.residual.max(worst * self.params.tolerance);
+        self.info.converged &= worst <= 1.0;
         active.subcols(done, active.ncols() - done).to_owned()
     }
 
-    fn count(&mut self, filter: &Filter, width: usize) {
-        let (n, a, locked) = (self.n as f64, width as f64, self.eigenvalues.len() as f64);
-        let product = LinearOperator::<f64>::flops_per_column(self.operator);
-        self.info.products += (filter.clean.len() as u64 + 2) * width as u64;
-        self.info.flops += a * (filter.flops_per_column(product, self.n) + 2.0 * product)
-            + 4.0 * n * locked * a
-            + 4.0 * n * a * a
-            + 13.0 * a * a * a;
+    fn count(&mut self, filter: &Filter, width: usize, projected: usize, orthonormalized: bool) {
+        let (n, a) = (self.n as f64, width as f64);
+        let product = self.operator.flops_per_column();
+        self.info.products += (filter.degree() * width) as u64;
+        self.info.flops += a * filter.flops_per_column(product, self.n) + 4.0 * n * a * projected as f64;
+        if orthonormalized {
+            self.info.flops += 2.0 * n * a * a;
+        }
     }
 
-    fn finish(mut self) -> TruncatedSvd<T> {
+    fn finish(mut self) -> TruncatedSvd {
         let found = self.eigenvalues.len();
         self.info.rank = found;
         // Windows are in order; within rounding of their borders pairs may not be.
@@ -254,16 +337,12 @@ where
     }
 }
 
-fn bound_of(tolerance: f64, largest: f64) -> impl Fn(f64) -> f64 {
-    move |theta| tolerance * (largest * theta.max(0.0)).sqrt()
-}
-
 /// $Y \leftarrow Y - V V^T Y$.
-fn project<T: Real>(vectors: MatRef<'_, T>, mut block: MatMut<'_, T>) {
-    if vectors.ncols() == 0 {
+fn project(vectors: MatRef<'_, f64>, mut block: MatMut<'_, f64>) {
+    if vectors.ncols() == 0 || block.ncols() == 0 {
         return;
     }
     let mut components = Mat::zeros(vectors.ncols(), block.ncols());
-    matmul(components.as_mut(), Accum::Replace, vectors.transpose(), block.as_ref(), T::of(1.0));
-    matmul(block.rb_mut(), Accum::Add, vectors, components.as_ref(), T::of(-1.0));
+    matmul(components.as_mut(), Accum::Replace, vectors.transpose(), block.as_ref(), 1.0);
+    matmul(block.rb_mut(), Accum::Add, vectors, components.as_ref(), -1.0);
 }

@@ -8,20 +8,19 @@ use faer::{Mat, MatMut};
 use rayon::prelude::*;
 
 use super::filter::{Scratch, load, store};
-use super::ritz::{residuals, rounded};
+use super::ritz::residuals;
 use super::{Error, Info, Params, Plan, TruncatedSvd};
 use crate::linalg::dense::{orthonormalize, symmetric_eigen};
 use crate::linalg::operator::{LinearOperator, PANEL, Transposed};
-use crate::linalg::Real;
 use crate::monitor::{Monitor, check_cancelled};
 
-pub(super) fn solve<T: Real, A: LinearOperator<f64>>(
+pub(super) fn solve<A: LinearOperator<f64>>(
     operator: &A,
     rank: usize,
     params: &Params,
     plan: Plan,
     monitor: &dyn Monitor,
-) -> Result<TruncatedSvd<T>, Error> {
+) -> Result<TruncatedSvd, Error> {
     check_cancelled(monitor)?;
     let side = operator.nrows().min(operator.ncols());
     let right_side = operator.ncols() == side;
@@ -45,7 +44,6 @@ pub(super) fn solve<T: Real, A: LinearOperator<f64>>(
         right
     };
     monitor.advance(rank as u64);
-    let right: Mat<T> = rounded(right.as_ref());
     let pairs = residuals(operator, right.as_ref());
     let largest = eigenvalues[0];
     let residual = pairs.iter().map(|&(theta, r)| r / (largest * theta).sqrt()).fold(0.0, f64::max);

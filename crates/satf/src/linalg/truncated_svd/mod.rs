@@ -36,13 +36,13 @@ use serde::Serialize;
 
 pub use plan::{Plan, Way};
 
-use super::{LinearOperator, Real};
+use super::LinearOperator;
 use crate::monitor::{Cancelled, Monitor};
 
 /// What a truncated SVD may be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// Bound $\varepsilon$ of the residuals (see the module's head). At least ten roundings of the precision used.
+    /// Bound $\varepsilon$ of the residuals (see the module's head), at least $10^{-12}$.
     pub tolerance: f64,
     /// Stages of filter and projection one window of the spectrum may take before it is accepted as it is.
     pub max_stages: usize,
@@ -112,36 +112,31 @@ impl From<EvdError> for Error {
 
 /// Leading singular values and right singular vectors.
 #[derive(Clone, Debug)]
-pub struct TruncatedSvd<T> {
-    /// $\sigma_1 \ge \sigma_2 \ge \dots$, in double precision always.
+pub struct TruncatedSvd {
+    /// $\sigma_1 \ge \sigma_2 \ge \dots$
     pub singular_values: Vec<f64>,
-    /// $V$: one column a singular value, orthonormal to some roundings of `T`.
-    pub right: Mat<T>,
+    /// $V$: one column a singular value, orthonormal to some hundred roundings.
+    pub right: Mat<f64>,
     /// How it went.
     pub info: Info,
 }
 
-/// The `rank` leading singular values and right singular vectors of `operator`, with vectors, filter and large
-/// products in the precision `T`; projected matrices and residuals are in double precision always.
+/// The `rank` leading singular values and right singular vectors of `operator`.
 ///
-/// The monitor sees one stage of `rank` steps, and can stop the work between stages of the iteration.
-pub fn truncated_svd<T: Real, A>(
+/// The monitor sees one stage of `rank` steps, and can stop the work between passes of the iteration.
+pub fn truncated_svd<A: LinearOperator<f64>>(
     operator: &A,
     rank: usize,
     params: &Params,
     monitor: &dyn Monitor,
-) -> Result<TruncatedSvd<T>, Error>
-where
-    A: LinearOperator<T> + LinearOperator<f64>,
-{
+) -> Result<TruncatedSvd, Error> {
     let start = std::time::Instant::now();
-    let nrows = LinearOperator::<f64>::nrows(operator);
-    let ncols = LinearOperator::<f64>::ncols(operator);
+    let nrows = operator.nrows();
+    let ncols = operator.ncols();
     if rank == 0 || rank > nrows.min(ncols) {
         return Err(Error::Rank { rank, nrows, ncols });
     }
-    let flops_per_column = LinearOperator::<f64>::flops_per_column(operator);
-    let plan = Plan::choose::<T>(nrows, ncols, rank, flops_per_column, params.way);
+    let plan = Plan::choose(nrows, ncols, rank, operator.flops_per_column(), params.way);
     let span = tracing::debug_span!("truncated_svd", nrows, ncols, rank, way = ?plan.way);
     let _entered = span.enter();
     monitor.begin("singular vectors", rank as u64);

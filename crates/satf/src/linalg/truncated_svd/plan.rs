@@ -2,8 +2,6 @@
 
 use serde::Serialize;
 
-use crate::linalg::Real;
-
 /// A way to compute a truncated SVD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -47,7 +45,7 @@ impl Plan {
     /// about a third of the rank, with $a \approx 0.65 r$ active columns in the widest: per stage a projection against
     /// the locked vectors ($4 n r a$), two Gram matrices, a rotation and the projected eigenproblem; and 30 products a
     /// column.
-    pub fn choose<T: Real>(
+    pub fn choose(
         nrows: usize,
         ncols: usize,
         rank: usize,
@@ -55,7 +53,7 @@ impl Plan {
         way: Option<Way>,
     ) -> Plan {
         let dense = Self::dense(nrows, ncols, rank, flops_per_column);
-        let filtered = Self::filtered::<T>(nrows, ncols, rank, flops_per_column);
+        let filtered = Self::filtered(nrows, ncols, rank, flops_per_column);
         match way {
             Some(Way::Dense) => dense,
             Some(Way::Filtered) => filtered,
@@ -72,14 +70,14 @@ impl Plan {
         Plan { way: Way::Dense, flops, peak_bytes: bytes as u64 }
     }
 
-    fn filtered<T: Real>(nrows: usize, ncols: usize, rank: usize, flops_per_column: f64) -> Plan {
+    fn filtered(nrows: usize, ncols: usize, rank: usize, flops_per_column: f64) -> Plan {
         let (n, r) = (ncols as f64, rank as f64);
         let active = (0.65 * r + 64.0).min(n);
         // Windows shrink geometrically towards the top of the spectrum: all of them cost 1.5 times the widest.
         let stage = 4.0 * n * r * active + 6.0 * n * active * active + (EIGEN_WEIGHT + 4.0) * active.powi(3);
         let products = (r + active) * TYPICAL_DEGREE * GATHER_WEIGHT * flops_per_column;
         let flops = 1.5 * TYPICAL_STAGES * stage + products;
-        let size = size_of::<T>() as f64;
+        let size = 8.0;
         let panels = 32.0 * (3.0 * n + nrows as f64) * size * rayon::current_num_threads() as f64;
         let bytes = size * n * (r + 2.0 * active) + 16.0 * n * active + 32.0 * active * active + panels;
         Plan { way: Way::Filtered, flops, peak_bytes: bytes as u64 }

@@ -2,61 +2,58 @@
 //!
 //! For a block $Y$ of independent columns, with $G = Y^T Y = L L^T$ and $H = Y^T A^T A Y$, the eigenpairs
 //! $(Z, \Theta)$ of $L^{-1} H L^{-T}$ give the Ritz vectors $Y L^{-T} Z$ and values $\Theta$. A filtered block is
-//! ill-conditioned, and $G$ squares that: both small matrices are formed and reduced in double precision from whatever
-//! precision the block has, so that a condition number of $10^6$ still leaves them accurate.
+//! ill-conditioned, and $G$ squares that: a condition number of $10^6$ still leaves both small matrices accurate.
 
-use faer::prelude::*;
 use faer::{Accum, Mat, MatMut, MatRef};
 use rayon::prelude::*;
 
 use super::Error;
 use super::filter::{Scratch, load, store};
-use crate::linalg::dense::{cholesky, matmul, orthonormalize, solve_lower, solve_lower_transpose, symmetric_eigen, symmetric_product};
+use crate::linalg::dense::{cholesky, divide_by_transpose, gram, matmul, orthonormalize, solve_lower, solve_lower_transpose, symmetric_eigen, symmetric_product};
 use crate::linalg::operator::{LinearOperator, PANEL};
-use crate::linalg::Real;
 
-/// Projected eigenproblems up to this size are solved in double precision whatever the block's.
-const SMALL: usize = 512;
-
-/// Replaces the columns of `block` by Ritz vectors, largest Ritz value first, and returns the Ritz values.
-pub(super) fn rayleigh_ritz<T: Real, A: LinearOperator<f64>>(operator: &A, block: &mut Mat<T>) -> Result<Vec<f64>, Error> {
-    normalize_columns(block.as_mut());
-    let y = doubled(block.as_ref());
-    let mut l = symmetric_product(y.as_ref(), y.as_ref());
-    if (0..l.nrows()).any(|i| !l[(i, i)].is_finite()) {
-        return Err(Error::NotFinite);
-    }
-    let y = if cholesky(l.as_mut()).is_ok() {
-        y
-    } else {
-        // Dependent columns: any orthonormal basis that holds their span will do.
-        let mut basis = y;
-        orthonormalize(basis.as_mut());
-        *block = Mat::from_fn(basis.nrows(), basis.ncols(), |i, j| T::of(basis[(i, j)]));
-        l = Mat::identity(block.ncols(), block.ncols());
-        basis
-    };
-    let w = apply_squared(operator, y.as_ref());
-    let mut h = symmetric_product(y.as_ref(), w.as_ref());
-    drop((y, w));
+/// Replaces the columns of `block` by Ritz vectors, largest Ritz value first.
+pub(super) fn rayleigh_ritz<A: LinearOperator<f64>>(operator: &A, block: &mut Mat<f64>) -> Result<(), Error> {
+    let l = factor_gram(block)?;
+    let w = apply_squared(operator, block.as_ref());
+    let mut h = symmetric_product(block.as_ref(), w.as_ref());
+    drop(w);
     // L^{-1} H L^{-T}, one side after the other: the matrix between is transposed by symmetry of H.
     solve_lower(l.as_ref(), h.as_mut());
     let mut h = h.transpose().to_owned();
     solve_lower(l.as_ref(), h.as_mut());
-    let (values, mut z) = if h.nrows() <= SMALL {
-        symmetric_eigen(h.as_ref())?
-    } else {
-        let (values, z) = symmetric_eigen(rounded::<T>(h.as_ref()).as_ref())?;
-        (values.into_iter().map(Real::double).collect(), doubled(z.as_ref()))
-    };
+    let (_, mut z) = symmetric_eigen(h.as_ref())?;
     solve_lower_transpose(l.as_ref(), z.as_mut());
     let mut vectors = Mat::zeros(block.nrows(), block.ncols());
-    matmul(vectors.as_mut(), Accum::Replace, block.as_ref(), rounded::<T>(z.as_ref()).as_ref(), T::of(1.0));
+    matmul(vectors.as_mut(), Accum::Replace, block.as_ref(), z.as_ref(), 1.0);
     *block = vectors;
-    Ok(values)
+    Ok(())
 }
 
-/// $A^T A Y$ in double precision.
+/// Makes the columns of a filtered block orthonormal, as far as their condition allows, each staying in the span of itself
+/// and those before it.
+pub(super) fn orthonormalize_filtered(block: &mut Mat<f64>) -> Result<(), Error> {
+    let l = factor_gram(block)?;
+    *block = divide_by_transpose(block.as_ref(), l.as_ref());
+    Ok(())
+}
+
+/// The Cholesky factor of the Gram matrix of `block`, whose columns are scaled to length one before. If they are
+/// dependent to working precision they are replaced by an orthonormal basis that holds their span.
+fn factor_gram(block: &mut Mat<f64>) -> Result<Mat<f64>, Error> {
+    normalize_columns(block.as_mut());
+    let mut l = gram(block.as_ref());
+    if (0..l.nrows()).any(|i| !l[(i, i)].is_finite()) {
+        return Err(Error::NotFinite);
+    }
+    if cholesky(l.as_mut()).is_err() {
+        orthonormalize(block.as_mut());
+        l = Mat::identity(block.ncols(), block.ncols());
+    }
+    Ok(l)
+}
+
+/// $A^T A Y$.
 fn apply_squared<A: LinearOperator<f64>>(operator: &A, y: MatRef<'_, f64>) -> Mat<f64> {
     let mut w = Mat::zeros(y.nrows(), y.ncols());
     w.as_mut().par_col_chunks_mut(PANEL).zip(y.par_col_chunks(PANEL)).for_each_init(
@@ -73,7 +70,7 @@ fn apply_squared<A: LinearOperator<f64>>(operator: &A, y: MatRef<'_, f64>) -> Ma
 
 /// For every column $y$: the Rayleigh quotient $\theta$ and $\lVert A^T A y - \theta y \rVert / \lVert y \rVert$, in double
 /// precision.
-pub(super) fn residuals<T: Real, A: LinearOperator<f64>>(operator: &A, block: MatRef<'_, T>) -> Vec<(f64, f64)> {
+pub(super) fn residuals<A: LinearOperator<f64>>(operator: &A, block: MatRef<'_, f64>) -> Vec<(f64, f64)> {
     let panels: Vec<Vec<(f64, f64)>> = block
         .par_col_chunks(PANEL)
         .map_init(
@@ -109,28 +106,11 @@ fn panel_residuals(y: &[[f64; PANEL]], w: &[[f64; PANEL]], used: usize) -> Vec<(
 }
 
 /// Scales every column to length one; a column of zeros stays.
-pub(super) fn normalize_columns<T: Real>(block: MatMut<'_, T>) {
+pub(super) fn normalize_columns(block: MatMut<'_, f64>) {
     block.par_col_iter_mut().for_each(|column| {
-        let norm = column.as_ref().iter().map(|x| x.double() * x.double()).sum::<f64>().sqrt();
+        let norm = column.as_ref().norm_l2();
         if norm > 0.0 {
-            let scale = 1.0 / norm;
-            column.iter_mut().for_each(|x| *x = T::of(x.double() * scale));
+            column.iter_mut().for_each(|x| *x /= norm);
         }
     });
-}
-
-pub(super) fn doubled<T: Real>(matrix: MatRef<'_, T>) -> Mat<f64> {
-    let mut double = Mat::zeros(matrix.nrows(), matrix.ncols());
-    double.as_mut().par_col_iter_mut().zip(matrix.par_col_iter()).for_each(|(to, from)| {
-        to.iter_mut().zip(from.iter()).for_each(|(to, from)| *to = from.double());
-    });
-    double
-}
-
-pub(super) fn rounded<T: Real>(matrix: MatRef<'_, f64>) -> Mat<T> {
-    let mut round = Mat::zeros(matrix.nrows(), matrix.ncols());
-    round.as_mut().par_col_iter_mut().zip(matrix.par_col_iter()).for_each(|(to, from)| {
-        to.iter_mut().zip(from.iter()).for_each(|(to, from)| *to = T::of(*from));
-    });
-    round
 }

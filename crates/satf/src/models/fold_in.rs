@@ -1,0 +1,208 @@
+//! The scoring path of all linear models: gather the history, one product with the item factors.
+//!
+//! With item factors $P_L, P_R$ ($n \times r$) and lag weights $w$, a history $j_0, j_1, \dots$ (newest first) has the
+//! scores
+//!
+//! $$ s = P_L f, \qquad f = P_R^T \sum_l w_l e_{j_l} = \sum_l w_l P_R[j_l] . $$
+//!
+//! A batch of $b$ histories is one product of $2nrb$ operations. No user is stored: any list of known items can be
+//! scored, and item $j_l$'s share of item $j$'s score is exactly $w_l \langle P_R[j_l], P_L[j] \rangle$.
+
+use std::sync::Arc;
+
+use faer::{Accum, Mat, MatMut, MatRef};
+use rayon::prelude::*;
+
+use super::Recommender;
+use crate::interactions::ItemIndex;
+use crate::linalg::dense::matmul;
+
+/// What an item of a history counts, by its lag.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LagWeights {
+    /// Every distinct item once, however old: the binary preference vector of PureSVD.
+    Flat,
+    /// The item at lag `l` (0 = newest) counts `weights[l]`; items older than the weights reach do not count.
+    ByLag(Vec<f32>),
+}
+
+/// Item factors and lag weights: everything a linear model needs to score.
+#[derive(Clone, Debug)]
+pub struct FoldIn {
+    /// $P_L$, column after column: the product reads it so.
+    left: Mat<f32>,
+    /// $P_R$, row after row: the gather reads it so.
+    right: Arc<[f32]>,
+    weights: LagWeights,
+}
+
+impl FoldIn {
+    /// Factors of `n` items each, `left` and `right` of one shape with at most `n` columns, all values finite.
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    pub fn new(left: Mat<f32>, right: MatRef<'_, f32>, weights: LagWeights) -> Self {
+        assert!(left.nrows() == right.nrows() && left.ncols() == right.ncols(), "factors of one shape");
+        let right = (0..right.nrows()).flat_map(|item| (0..right.ncols()).map(move |k| right[(item, k)])).collect();
+        FoldIn { left, right, weights }
+    }
+
+    /// Number of columns of the factors.
+    pub fn rank(&self) -> usize {
+        self.left.ncols()
+    }
+
+    /// The lag weights.
+    pub fn weights(&self) -> &LagWeights {
+        &self.weights
+    }
+
+    /// $f$ of one history: always summed from the newest item to the oldest.
+    fn gather(&self, history: &[ItemIndex], feature: &mut [f32]) {
+        feature.fill(0.0);
+        let rank = feature.len();
+        let mut add = |item: ItemIndex, weight: f32| {
+            let row = &self.right[item.get() * rank..(item.get() + 1) * rank];
+            for (sum, value) in feature.iter_mut().zip(row) {
+                *sum += weight * value;
+            }
+        };
+        match &self.weights {
+            LagWeights::ByLag(weights) => {
+                for (&item, &weight) in history.iter().rev().zip(weights) {
+                    add(item, weight);
+                }
+            }
+            LagWeights::Flat => {
+                let mut distinct = history.to_vec();
+                distinct.sort_unstable();
+                distinct.dedup();
+                for item in distinct {
+                    add(item, 1.0);
+                }
+            }
+        }
+    }
+}
+
+impl Recommender for FoldIn {
+    fn num_items(&self) -> usize {
+        self.left.nrows()
+    }
+
+    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+        let (items, rank) = (self.num_items(), self.rank());
+        assert_eq!(scores.len(), histories.len() * items, "one score a history and item");
+        if rank == 0 {
+            scores.fill(0.0);
+            return;
+        }
+        // A product with a single column takes another kernel that rounds otherwise: a lone history gets company.
+        let width = histories.len().max(2);
+        let mut features = vec![0f32; width * rank];
+        features
+            .par_chunks_mut(rank)
+            .zip(histories)
+            .for_each(|(feature, history)| self.gather(history, feature));
+        let features = MatRef::from_column_major_slice(&features, rank, width);
+        let product = |into: &mut [f32]| {
+            let into = MatMut::from_column_major_slice_mut(into, items, width);
+            matmul(into, Accum::Replace, self.left.as_ref(), features, 1.0);
+        };
+        if histories.len() == width {
+            product(scores);
+        } else if !histories.is_empty() {
+            let mut wide = vec![0f32; width * items];
+            product(&mut wide);
+            scores.copy_from_slice(&wide[..scores.len()]);
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let weights = match &self.weights {
+            LagWeights::Flat => 0,
+            LagWeights::ByLag(weights) => size_of_val(weights.as_slice()),
+        };
+        size_of_val(&*self.right) * 2 + weights
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn model(items: usize, rank: usize, weights: LagWeights) -> FoldIn {
+        let value = |i: usize, k: usize, a: usize| ((i * a + k * 17) % 101) as f32 / 77.0 - 0.6;
+        let left = Mat::from_fn(items, rank, |i, k| value(i, k, 31));
+        let right = Mat::from_fn(items, rank, |i, k| value(i, k, 13));
+        FoldIn::new(left, right.as_ref(), weights)
+    }
+
+    fn histories(count: usize, items: usize) -> Vec<Vec<ItemIndex>> {
+        (0..count).map(|h| (0..h % 7).map(|at| ItemIndex(((h * 29 + at * 11) % items) as u32)).collect()).collect()
+    }
+
+    fn scores(model: &FoldIn, histories: &[Vec<ItemIndex>]) -> Vec<u32> {
+        let histories: Vec<&[ItemIndex]> = histories.iter().map(Vec::as_slice).collect();
+        let mut scores = vec![f32::NAN; histories.len() * model.num_items()];
+        model.score_batch(&histories, &mut scores);
+        scores.iter().map(|score| score.to_bits()).collect()
+    }
+
+    #[test]
+    fn a_batch_of_any_width_gives_the_bits_of_a_history_alone() {
+        for (items, rank) in [(2, 2), (5, 1), (40, 7), (60, 60), (300, 300), (513, 513), (1025, 33), (1300, 700)] {
+            for weights in [LagWeights::Flat, LagWeights::ByLag(vec![1.0, 0.5, 0.25, 0.1])] {
+                let model = model(items, rank, weights);
+                let all = histories(514, items);
+                let together = scores(&model, &all);
+                for width in [1, 2, 3, 8, 17, 64, 129, 513] {
+                    let apart: Vec<u32> = all.chunks(width).flat_map(|chunk| scores(&model, chunk)).collect();
+                    assert!(apart == together, "items {items} rank {rank} width {width}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit() {
+        let model = model(1200, 300, LagWeights::Flat);
+        let all = histories(70, 1200);
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| scores(&model, &all))
+        };
+        let expected = on(1);
+        assert!(on(2) == expected && on(4) == expected);
+    }
+
+    proptest! {
+        #[test]
+        fn scores_are_the_sums_of_the_shares(
+            history in prop::collection::vec(0u32..12, 0..9),
+            weights in prop::option::of(prop::collection::vec(-1f32..1.0, 1..6)),
+        ) {
+            let weights = weights.map_or(LagWeights::Flat, LagWeights::ByLag);
+            let model = model(12, 5, weights.clone());
+            let history: Vec<ItemIndex> = history.into_iter().map(ItemIndex).collect();
+            let mut scores = vec![0f32; 12];
+            model.score_batch(&[&history], &mut scores);
+            for (item, score) in scores.iter().enumerate() {
+                let share = |past: ItemIndex| -> f64 {
+                    (0..5).map(|k| f64::from(model.left[(item, k)]) * f64::from(model.right[past.get() * 5 + k])).sum()
+                };
+                let expected: f64 = match &weights {
+                    LagWeights::ByLag(weights) => {
+                        history.iter().rev().zip(weights).map(|(&past, &w)| f64::from(w) * share(past)).sum()
+                    }
+                    LagWeights::Flat => {
+                        (0..12).map(ItemIndex).filter(|past| history.contains(past)).map(share).sum()
+                    }
+                };
+                prop_assert!((f64::from(*score) - expected).abs() < 1e-4, "{score} {expected}");
+            }
+        }
+    }
+}

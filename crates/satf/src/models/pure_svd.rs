@@ -1,0 +1,210 @@
+//! `PureSVD` and `PureSVD-N`: the leading right singular vectors of the popularity-debiased user-item matrix.
+//!
+//! With the binary matrix $X$ of all users' whole histories, $D = \mathrm{diag}(c_j^{(s-1)/2})$ for item counts $c_j$ and
+//! scaling $s$, and $X D \approx U \Sigma V^T$ of rank $r$, the scores of a binary preference vector $p$ are
+//!
+//! * $V V^T p$, or with `rescaled` $D^{-1} V V^T D p$ (the two projectors of the paper's section on SVD models).
+//!
+//! `scaling = 1` is plain `PureSVD`; lower values are `PureSVD-N`.
+
+use faer::Mat;
+use serde::{Deserialize, Serialize};
+
+use super::fold_in::{FoldIn, LagWeights};
+use super::{Fault, Learner, ModelError, Recommender};
+use crate::linalg::truncated_svd::{self, Params};
+use crate::linalg::{SparseMatrix, truncated_svd as leading_singular_vectors};
+use crate::monitor::Monitor;
+use crate::prepare::Histories;
+
+/// The rank taken if none is given, where the log allows it.
+const DEFAULT_RANK: usize = 200;
+
+/// The model `pure-svd`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PureSvdConfig {
+    /// Number of singular vectors: 1 to the smaller of users and items (default: 200, fewer on a small log).
+    pub rank: Option<usize>,
+    /// Exponent `s` of the popularity debiasing, -10 to 10: 1 leaves popularity as it is, lower values favour rare
+    /// items (default 0.4).
+    pub scaling: f64,
+    /// Whether the debiasing is undone at prediction (default no).
+    pub rescaled: bool,
+    /// Seed of the solver's random start.
+    pub seed: u64,
+}
+
+impl Default for PureSvdConfig {
+    fn default() -> Self {
+        PureSvdConfig { rank: None, scaling: 0.4, rescaled: false, seed: 0 }
+    }
+}
+
+impl PureSvdConfig {
+    /// The model's name.
+    pub const NAME: &'static str = "pure-svd";
+}
+
+impl Learner for PureSvdConfig {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        let mut faults = Vec::new();
+        if self.rank == Some(0) {
+            faults.push(Fault::new("rank", 0, "at least 1"));
+        }
+        if !(-10.0..=10.0).contains(&self.scaling) {
+            faults.push(Fault::new("scaling", self.scaling, "-10 to 10"));
+        }
+        ModelError::from_faults(Self::NAME, faults)
+    }
+
+    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+        self.check()?;
+        let largest = histories.num_users().min(histories.num_items());
+        if largest == 0 {
+            return Err(ModelError::Data { model: Self::NAME, reason: "it has no rows".to_owned() });
+        }
+        let rank = self.rank.unwrap_or(DEFAULT_RANK.min(largest));
+        if rank > largest {
+            let (users, items) = (histories.num_users(), histories.num_items());
+            let expected = format!("1 to {largest} on this log of {users} users and {items} items");
+            let faults = vec![Fault::new("rank", rank, expected)];
+            return Err(ModelError::Configuration { model: Self::NAME, faults });
+        }
+
+        let debias = popularity_weights(&histories.popularity(), self.scaling);
+        let matrix = debiased_matrix(histories, &debias);
+        let params = Params { seed: self.seed, ..Params::default() };
+        let svd = leading_singular_vectors::<f32, _>(&matrix, rank, &params, monitor).map_err(|error| match error {
+            truncated_svd::Error::Cancelled(cancelled) => ModelError::Cancelled(cancelled),
+            other => ModelError::Numerics { model: Self::NAME, reason: other.to_string() },
+        })?;
+        if svd.info.rank < rank {
+            tracing::warn!("pure-svd: the matrix has rank {}; rank {rank} is lowered to it", svd.info.rank);
+        }
+        if !svd.info.converged {
+            tracing::warn!("pure-svd: residual {:.1e} is above the tolerance {:.0e}", svd.info.residual, params.tolerance);
+        }
+        let v = svd.right;
+        let scaled = |power: i32| {
+            Mat::from_fn(v.nrows(), v.ncols(), |j, k| (f64::from(v[(j, k)]) * debias[j].powi(power)) as f32)
+        };
+        let model = if self.rescaled {
+            FoldIn::new(scaled(-1), scaled(1).as_ref(), LagWeights::Flat)
+        } else {
+            FoldIn::new(v.clone(), v.as_ref(), LagWeights::Flat)
+        };
+        Ok(Box::new(model))
+    }
+}
+
+/// The diagonal of $D$: $c_j^{(s-1)/2}$; an item nobody took counts as taken once.
+pub(crate) fn popularity_weights(counts: &[u32], scaling: f64) -> Vec<f64> {
+    counts.iter().map(|&count| f64::from(count.max(1)).powf((scaling - 1.0) / 2.0)).collect()
+}
+
+/// $X D$: one row a user, each distinct item once.
+fn debiased_matrix(histories: &Histories, debias: &[f64]) -> SparseMatrix {
+    let rows = histories.iter().map(|history| {
+        let mut items: Vec<u32> = history.iter().map(|item| item.0).collect();
+        items.sort_unstable();
+        items.dedup();
+        items.into_iter().map(|item| (item, debias[item as usize]))
+    });
+    SparseMatrix::from_rows(histories.num_items(), rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interactions::ItemIndex;
+
+    fn sequences() -> Vec<Vec<u32>> {
+        (0..40u32).map(|u| (0..3 + u % 5).map(|at| (u * 7 + at * at * 3 + u / 9) % 15).collect()).collect()
+    }
+
+    fn scores(config: &PureSvdConfig, history: &[u32]) -> Vec<f64> {
+        let model = config.fit(&Histories::from_sequences(15, &sequences()), &()).unwrap();
+        let history: Vec<ItemIndex> = history.iter().copied().map(ItemIndex).collect();
+        let mut scores = vec![0f32; 15];
+        model.score_batch(&[&history], &mut scores);
+        scores.into_iter().map(f64::from).collect()
+    }
+
+    /// $V V^T p$ and $D^{-1} V V^T D p$ from a dense SVD.
+    fn dense_scores(config: &PureSvdConfig, rank: usize, history: &[u32]) -> Vec<f64> {
+        let sequences = sequences();
+        let mut x = Mat::<f64>::zeros(40, 15);
+        let mut counts = [0u32; 15];
+        for (user, items) in sequences.iter().enumerate() {
+            for &item in items {
+                x[(user, item as usize)] = 1.0;
+                counts[item as usize] += 1;
+            }
+        }
+        let d: Vec<f64> =
+            counts.iter().map(|&count| f64::from(count.max(1)).powf((config.scaling - 1.0) / 2.0)).collect();
+        let xd = Mat::from_fn(40, 15, |i, j| x[(i, j)] * d[j]);
+        let svd = xd.thin_svd().unwrap();
+        let v = svd.V();
+        let mut p = [0.0; 15];
+        history.iter().for_each(|&item| p[item as usize] = 1.0);
+        let (left, right) = if config.rescaled { (-1, 1) } else { (0, 0) };
+        (0..15)
+            .map(|a| {
+                (0..rank)
+                    .map(|k| {
+                        let f: f64 = (0..15).map(|b| v[(b, k)] * d[b].powi(right) * p[b]).sum();
+                        v[(a, k)] * d[a].powi(left) * f
+                    })
+                    .sum()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn both_projectors_equal_a_dense_svd() {
+        for rescaled in [false, true] {
+            for (rank, scaling) in [(1, 1.0), (4, 0.4), (15, 0.0)] {
+                let config = PureSvdConfig { rank: Some(rank), scaling, rescaled, seed: 3 };
+                let history = [2, 9, 2, 14];
+                let (ours, dense) = (scores(&config, &history), dense_scores(&config, rank, &history));
+                for (ours, dense) in ours.iter().zip(&dense) {
+                    assert!((ours - dense).abs() < 1e-5, "rank {rank} rescaled {rescaled}: {ours} {dense}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_rank_beyond_the_log_is_an_error_and_the_default_is_not() {
+        let histories = Histories::from_sequences(15, &sequences());
+        let message = |rank| match (PureSvdConfig { rank: Some(rank), ..Default::default() }).fit(&histories, &()) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        };
+        assert!(message(16).contains("rank = 16: expected 1 to 15"), "{}", message(16));
+        assert!(PureSvdConfig::default().fit(&histories, &()).is_ok());
+    }
+
+    #[test]
+    fn all_faults_are_named_at_once() {
+        let config = PureSvdConfig { rank: Some(0), scaling: f64::NAN, ..Default::default() };
+        let message = config.check().unwrap_err().to_string();
+        assert!(message.contains("rank = 0") && message.contains("scaling = NaN"), "{message}");
+    }
+
+    #[test]
+    fn identical_users_have_rank_one() {
+        let same = vec![vec![0, 1, 2]; 6];
+        let config = PureSvdConfig { rank: Some(3), ..Default::default() };
+        let model = config.fit(&Histories::from_sequences(3, &same), &()).unwrap();
+        let mut scores = vec![0f32; 3];
+        model.score_batch(&[&[ItemIndex(0)]], &mut scores);
+        assert!(scores.iter().all(|score| score.is_finite() && *score > 0.0), "{scores:?}");
+    }
+}
