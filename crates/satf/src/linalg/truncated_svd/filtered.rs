@@ -37,7 +37,7 @@ const WINDOW_RATIO: f64 = 1.65;
 const WINDOW_LEAST: usize = 64;
 
 /// Ratio of the smallest wanted eigenvalue to the cut of the filter below the guards.
-const GUARD_RATIO: f64 = 1.14;
+const GUARD_RATIO: f64 = 1.17;
 
 /// Residuals are driven this far below the tolerance: what a locked vector lacks, later ones inherit.
 const MARGIN: f64 = 0.5;
@@ -148,7 +148,7 @@ impl Strain {
     }
 
     /// Largest contamination: a Gram matrix squares it, and must stay well above rounding.
-    const LIMIT: f64 = 4e6;
+    const LIMIT: f64 = 1e7;
 }
 
 impl<A: LinearOperator<f64>> Iteration<'_, A> {
@@ -158,8 +158,10 @@ impl<A: LinearOperator<f64>> Iteration<'_, A> {
         let (mut window, width) = self.choose_window();
         let mut active = self.fill_up(left_over, width);
         let mut strain = Strain::RANDOM;
-        // What is left of the block outside the wanted space after a filter of growth one, for random columns.
-        let outside = (self.n as f64 / width as f64).sqrt() * 0.8 * window.wanted;
+        // How far the wanted space is from random columns: the ratio of the extreme singular values of Gaussian matrices.
+        let (rows, columns) = ((self.n as f64).sqrt(), (width as f64).sqrt());
+        let spread = (rows + columns) / (columns - ((window.end - self.eigenvalues.len()) as f64).sqrt()).max(0.5);
+        let outside = spread * 0.5 * window.wanted;
         let largest = self.density.largest();
         let mut lacking = outside / (self.params.tolerance * (largest * window.wanted).sqrt());
         for stage in 1..=self.params.max_stages {
@@ -261,7 +263,7 @@ impl<A: LinearOperator<f64>> Iteration<'_, A> {
         let bearable = (2.0 * Strain::LIMIT / strain.contamination).ln() / top_growth;
         let most = pass_degree(window.cut, bearable.min(degree.ceil()) as usize, &self.eigenvalues);
         let passes = (degree / most as f64).ceil().clamp(1.0, MOST_PASSES as f64) as usize;
-        let pass_degree = most.min((degree / passes as f64).round() as usize).max(1);
+        let pass_degree = most.min((degree / passes as f64).ceil() as usize).max(1);
         let factor = (pass_degree as f64 * top_growth).exp() / 2.0;
         // Logarithm of what the trace of every locked direction has grown by since it was last projected out.
         let mut traces = vec![0.0; growths.len()];
@@ -285,7 +287,9 @@ impl<A: LinearOperator<f64>> Iteration<'_, A> {
             project(self.vectors.get(.., ..prefix), active.as_mut());
             traces[..prefix].fill(0.0);
             let projected = start.elapsed().as_secs_f64() - filtered;
-            let orthonormalize = !last && strain.contamination * factor > Strain::LIMIT;
+            // Rayleigh-Ritz, at the end, wants better conditioning than the next pass would.
+            let limit = if pass + 2 == passes { 1e5 } else { Strain::LIMIT };
+            let orthonormalize = !last && strain.contamination * factor > limit;
             if orthonormalize {
                 orthonormalize_filtered(active)?;
                 strain = strain.orthonormalized();
