@@ -1,85 +1,93 @@
-//! The scoring path of all linear models: gather the history, one product with the item factors.
+//! Folding in: the one scoring path of all linear models.
 //!
-//! With item factors $P_L, P_R$ ($n \times r$) and lag weights $w$, a history $j_0, j_1, \dots$ (newest first) has the
-//! scores
-//!
-//! $$ s = P_L f, \qquad f = P_R^T \sum_l w_l e_{j_l} = \sum_l w_l P_R[j_l] . $$
-//!
-//! A batch of $b$ histories is one product of $2nrb$ operations. No user is stored: any list of known items can be
-//! scored, and item $j_l$'s share of item $j$'s score is exactly $w_l \langle P_R[j_l], P_L[j] \rangle$.
+//! A history with items $j_l$ at lags $l = 0, 1, \dots$ (0 = newest) becomes a point $z$ of the latent space and that a
+//! score for every item,
+//! $$z = P_{right}^T \sum_l w_l \, e_{j_l}, \qquad s = P_{left} \, z,$$
+//! so a user never seen in training is scored like any other, and past item $j_l$ owns exactly the share
+//! $w_l \langle P_{right}[j_l], P_{left}[j] \rangle$ of item $j$'s score.
 
-use std::sync::Arc;
-
-use faer::{Accum, Mat, MatMut, MatRef};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 use super::Recommender;
 use crate::interactions::ItemIndex;
-use crate::linalg::dense::matmul;
 
-/// What an item of a history counts, by its lag.
+/// Histories scored by one product. Every product has this width, empty columns included: the kernels for other widths
+/// round differently, and a history must get the same bits in any company.
+const BATCH: usize = 64;
+
+/// Items scored by one product.
+const ITEMS: usize = 512;
+
+/// What an item of a history weighs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum LagWeights {
-    /// Every distinct item once, however old: the binary preference vector of PureSVD.
+pub enum Weights {
+    /// Every distinct item of the whole history weighs one; a repeated item counts once.
     Flat,
-    /// The item at lag `l` (0 = newest) counts `weights[l]`; items older than the weights reach do not count.
+    /// The item at lag `l` (0 = newest) weighs `weights[l]`; items older than the last weight do not count. A
+    /// repeated item counts at every lag it stands at.
     ByLag(Vec<f32>),
 }
 
-/// Item factors and lag weights: everything a linear model needs to score.
+/// Two item factors and the weights of a history's items.
 #[derive(Clone, Debug)]
 pub struct FoldIn {
-    /// $P_L$, column after column: the product reads it so.
     left: Mat<f32>,
-    /// $P_R$, row after row: the gather reads it so.
-    right: Arc<[f32]>,
-    weights: LagWeights,
+    /// Transposed: an item's row of the right factor is a contiguous column here.
+    right: Mat<f32>,
+    weights: Weights,
 }
 
 impl FoldIn {
-    /// Factors of `n` items each, `left` and `right` of one shape with at most `n` columns, all values finite.
+    /// A model from its factors, items by rank each.
     ///
     /// # Panics
-    /// If the shapes differ.
-    pub fn new(left: Mat<f32>, right: MatRef<'_, f32>, weights: LagWeights) -> Self {
+    /// If the factors have different shapes.
+    pub fn new(left: Mat<f32>, right: MatRef<'_, f32>, weights: Weights) -> Self {
         assert!(left.nrows() == right.nrows() && left.ncols() == right.ncols(), "factors of one shape");
-        let right = (0..right.nrows()).flat_map(|item| (0..right.ncols()).map(move |k| right[(item, k)])).collect();
-        FoldIn { left, right, weights }
+        FoldIn { left, right: right.transpose().to_owned(), weights }
     }
 
-    /// Number of columns of the factors.
+    /// Columns of the factors.
     pub fn rank(&self) -> usize {
         self.left.ncols()
     }
 
-    /// The lag weights.
-    pub fn weights(&self) -> &LagWeights {
+    /// $P_{left}$, items by rank.
+    pub fn left(&self) -> MatRef<'_, f32> {
+        self.left.as_ref()
+    }
+
+    /// $P_{right}$, items by rank.
+    pub fn right(&self) -> MatRef<'_, f32> {
+        self.right.as_ref().transpose()
+    }
+
+    /// What a history's items weigh.
+    pub fn weights(&self) -> &Weights {
         &self.weights
     }
 
-    /// $f$ of one history: always summed from the newest item to the oldest.
-    fn gather(&self, history: &[ItemIndex], feature: &mut [f32]) {
-        feature.fill(0.0);
-        let rank = feature.len();
+    /// $z = P_{right}^T \sum_l w_l e_{j_l}$ into `point`, which comes with any content.
+    fn embed(&self, history: &[ItemIndex], point: &mut [f32]) {
+        point.fill(0.0);
         let mut add = |item: ItemIndex, weight: f32| {
-            let row = &self.right[item.get() * rank..(item.get() + 1) * rank];
-            for (sum, value) in feature.iter_mut().zip(row) {
+            for (sum, value) in point.iter_mut().zip(self.right.col(item.get()).iter()) {
                 *sum += weight * value;
             }
         };
         match &self.weights {
-            LagWeights::ByLag(weights) => {
+            Weights::ByLag(weights) => {
                 for (&item, &weight) in history.iter().rev().zip(weights) {
                     add(item, weight);
                 }
             }
-            LagWeights::Flat => {
-                let mut distinct = history.to_vec();
-                distinct.sort_unstable();
-                distinct.dedup();
-                for item in distinct {
-                    add(item, 1.0);
-                }
+            Weights::Flat => {
+                // In the order of the items, so that the sum does not depend on the order of the history.
+                let mut items = history.to_vec();
+                items.sort_unstable();
+                items.dedup();
+                items.into_iter().for_each(|item| add(item, 1.0));
             }
         }
     }
@@ -93,37 +101,34 @@ impl Recommender for FoldIn {
     fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
         let (items, rank) = (self.num_items(), self.rank());
         assert_eq!(scores.len(), histories.len() * items, "one score a history and item");
-        if rank == 0 {
+        let inside = |history: &&[ItemIndex]| history.iter().all(|item| item.get() < items);
+        assert!(histories.iter().all(inside), "items of the catalogue");
+        if items == 0 || rank == 0 {
             scores.fill(0.0);
             return;
         }
-        // A product with a single column takes another kernel that rounds otherwise: a lone history gets company.
-        let width = histories.len().max(2);
-        let mut features = vec![0f32; width * rank];
-        features
-            .par_chunks_mut(rank)
-            .zip(histories)
-            .for_each(|(feature, history)| self.gather(history, feature));
-        let features = MatRef::from_column_major_slice(&features, rank, width);
-        let product = |into: &mut [f32]| {
-            let into = MatMut::from_column_major_slice_mut(into, items, width);
-            matmul(into, Accum::Replace, self.left.as_ref(), features, 1.0);
-        };
-        if histories.len() == width {
-            product(scores);
-        } else if !histories.is_empty() {
-            let mut wide = vec![0f32; width * items];
-            product(&mut wide);
-            scores.copy_from_slice(&wide[..scores.len()]);
+        for (histories, scores) in histories.chunks(BATCH).zip(scores.chunks_mut(BATCH * items)) {
+            let mut points = Mat::<f32>::zeros(rank, BATCH);
+            points.as_mut().par_col_iter_mut().zip(histories).for_each(|(point, history)| {
+                let point = point.try_as_col_major_mut().expect("invariant: columns of an owned matrix are contiguous");
+                self.embed(history, point.as_slice_mut());
+            });
+            // Row-major scores of histories by items are a column-major matrix of items by histories.
+            let scores = MatMut::from_column_major_slice_mut(scores, items, histories.len());
+            scores.par_row_chunks_mut(ITEMS).zip(self.left.par_row_chunks(ITEMS)).for_each(|(mut to, left)| {
+                let mut tile = Mat::<f32>::zeros(left.nrows(), BATCH);
+                faer::linalg::matmul::matmul(tile.as_mut(), Accum::Replace, left, points.as_ref(), 1.0, Par::Seq);
+                to.copy_from(tile.get(.., ..histories.len()));
+            });
         }
     }
 
     fn memory_bytes(&self) -> usize {
         let weights = match &self.weights {
-            LagWeights::Flat => 0,
-            LagWeights::ByLag(weights) => size_of_val(weights.as_slice()),
+            Weights::Flat => 0,
+            Weights::ByLag(weights) => weights.len(),
         };
-        size_of_val(&*self.right) * 2 + weights
+        size_of::<f32>() * (2 * self.left.nrows() * self.left.ncols() + weights)
     }
 }
 
@@ -133,76 +138,111 @@ mod tests {
 
     use super::*;
 
-    fn model(items: usize, rank: usize, weights: LagWeights) -> FoldIn {
-        let value = |i: usize, k: usize, a: usize| ((i * a + k * 17) % 101) as f32 / 77.0 - 0.6;
-        let left = Mat::from_fn(items, rank, |i, k| value(i, k, 31));
-        let right = Mat::from_fn(items, rank, |i, k| value(i, k, 13));
-        FoldIn::new(left, right.as_ref(), weights)
+    fn factor(items: usize, rank: usize, seed: usize) -> Mat<f32> {
+        Mat::from_fn(items, rank, |i, j| (((i * 131 + j * 71 + seed * 17) % 1009) as f32 / 1009.0) - 0.5)
     }
 
-    fn histories(count: usize, items: usize) -> Vec<Vec<ItemIndex>> {
-        (0..count).map(|h| (0..h % 7).map(|at| ItemIndex(((h * 29 + at * 11) % items) as u32)).collect()).collect()
+    fn history(len: usize, items: usize, seed: usize) -> Vec<ItemIndex> {
+        (0..len).map(|at| ItemIndex(((at * 7919 + seed * 104_729) % items) as u32)).collect()
     }
 
-    fn scores(model: &FoldIn, histories: &[Vec<ItemIndex>]) -> Vec<u32> {
-        let histories: Vec<&[ItemIndex]> = histories.iter().map(Vec::as_slice).collect();
-        let mut scores = vec![f32::NAN; histories.len() * model.num_items()];
-        model.score_batch(&histories, &mut scores);
-        scores.iter().map(|score| score.to_bits()).collect()
+    /// Scores as the definition has them, in double precision.
+    fn slow_scores(model: &FoldIn, history: &[ItemIndex]) -> Vec<f64> {
+        let mut selector = vec![0.0f64; model.num_items()];
+        for (lag, item) in history.iter().rev().enumerate() {
+            match model.weights() {
+                Weights::Flat => selector[item.get()] = 1.0,
+                Weights::ByLag(weights) => {
+                    selector[item.get()] += weights.get(lag).copied().map_or(0.0, f64::from);
+                }
+            }
+        }
+        let point: Vec<f64> = (0..model.rank())
+            .map(|k| (0..model.num_items()).map(|j| selector[j] * f64::from(model.right()[(j, k)])).sum())
+            .collect();
+        (0..model.num_items())
+            .map(|j| point.iter().enumerate().map(|(k, z)| z * f64::from(model.left()[(j, k)])).sum())
+            .collect()
     }
 
-    #[test]
-    fn a_batch_of_any_width_gives_the_bits_of_a_history_alone() {
-        for (items, rank) in [(2, 2), (5, 1), (40, 7), (60, 60), (300, 300), (513, 513), (1025, 33), (1300, 700)] {
-            for weights in [LagWeights::Flat, LagWeights::ByLag(vec![1.0, 0.5, 0.25, 0.1])] {
-                let model = model(items, rank, weights);
-                let all = histories(514, items);
-                let together = scores(&model, &all);
-                for width in [1, 2, 3, 8, 17, 64, 129, 513] {
-                    let apart: Vec<u32> = all.chunks(width).flat_map(|chunk| scores(&model, chunk)).collect();
-                    assert!(apart == together, "items {items} rank {rank} width {width}");
+    fn models(items: usize, rank: usize) -> [FoldIn; 2] {
+        let by_lag = Weights::ByLag((0..5).map(|lag| 1.0 / (lag + 1) as f32).collect());
+        [Weights::Flat, by_lag]
+            .map(|weights| FoldIn::new(factor(items, rank, 1), factor(items, rank, 2).as_ref(), weights))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn scores_match_the_definition(items in 1usize..60, rank in 1usize..20, len in 0usize..12, seed in 0usize..99) {
+            for model in models(items, rank) {
+                let history = history(len, items, seed);
+                let mut scores = vec![f32::NAN; items];
+                model.score_batch(&[&history], &mut scores);
+                for (fast, slow) in scores.iter().zip(slow_scores(&model, &history)) {
+                    prop_assert!((f64::from(*fast) - slow).abs() < 1e-4, "{fast} for {slow}");
                 }
             }
         }
     }
 
     #[test]
-    fn threads_do_not_change_a_bit() {
-        let model = model(1200, 300, LagWeights::Flat);
-        let all = histories(70, 1200);
-        let on = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| scores(&model, &all))
-        };
-        let expected = on(1);
-        assert!(on(2) == expected && on(4) == expected);
+    fn batch_equals_single_for_any_width_rank_and_number_of_threads() {
+        for (items, rank) in [(1, 1), (3, 2), (700, 1), (700, 7), (513, 33), (1100, 130), (300, 600)] {
+            for model in models(items, rank) {
+                let histories: Vec<Vec<ItemIndex>> = (0..150).map(|h| history(h % 9, items, h)).collect();
+                let singles: Vec<f32> = histories
+                    .iter()
+                    .flat_map(|history| {
+                        let mut scores = vec![f32::NAN; items];
+                        model.score_batch(&[history], &mut scores);
+                        scores
+                    })
+                    .collect();
+                assert!(singles.iter().all(|score| score.is_finite()));
+                for threads in [1, 2, 4] {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                    for width in [1, 2, 3, 5, 8, 17, 31, 63, 64, 65, 100, 150] {
+                        let mut scores = vec![f32::NAN; histories.len() * items];
+                        for (histories, scores) in histories.chunks(width).zip(scores.chunks_mut(width * items)) {
+                            let batch: Vec<&[ItemIndex]> = histories.iter().map(Vec::as_slice).collect();
+                            pool.install(|| model.score_batch(&batch, scores));
+                        }
+                        assert!(scores == singles, "{items} items, rank {rank}, width {width}, {threads} threads");
+                    }
+                }
+            }
+        }
     }
 
-    proptest! {
-        #[test]
-        fn scores_are_the_sums_of_the_shares(
-            history in prop::collection::vec(0u32..12, 0..9),
-            weights in prop::option::of(prop::collection::vec(-1f32..1.0, 1..6)),
-        ) {
-            let weights = weights.map_or(LagWeights::Flat, LagWeights::ByLag);
-            let model = model(12, 5, weights.clone());
-            let history: Vec<ItemIndex> = history.into_iter().map(ItemIndex).collect();
-            let mut scores = vec![0f32; 12];
-            model.score_batch(&[&history], &mut scores);
-            for (item, score) in scores.iter().enumerate() {
-                let share = |past: ItemIndex| -> f64 {
-                    (0..5).map(|k| f64::from(model.left[(item, k)]) * f64::from(model.right[past.get() * 5 + k])).sum()
-                };
-                let expected: f64 = match &weights {
-                    LagWeights::ByLag(weights) => {
-                        history.iter().rev().zip(weights).map(|(&past, &w)| f64::from(w) * share(past)).sum()
-                    }
-                    LagWeights::Flat => {
-                        (0..12).map(ItemIndex).filter(|past| history.contains(past)).map(share).sum()
-                    }
-                };
-                prop_assert!((f64::from(*score) - expected).abs() < 1e-4, "{score} {expected}");
-            }
+    #[test]
+    fn flat_weights_count_a_repeated_item_once_and_ignore_the_order() {
+        let [flat, by_lag] = models(50, 6);
+        let (once, twice) = ([ItemIndex(3), ItemIndex(9)], [ItemIndex(9), ItemIndex(3), ItemIndex(9)]);
+        let score = |model: &FoldIn, history: &[ItemIndex]| {
+            let mut scores = vec![0.0; 50];
+            model.score_batch(&[history], &mut scores);
+            scores
+        };
+        assert_eq!(score(&flat, &once), score(&flat, &twice));
+        assert_ne!(score(&by_lag, &once), score(&by_lag, &twice));
+    }
+
+    #[test]
+    fn only_the_newest_items_count_under_lag_weights() {
+        let [_, model] = models(50, 6);
+        let long = history(30, 50, 1);
+        let mut scores = vec![0.0; 100];
+        model.score_batch(&[&long, &long[25..]], &mut scores);
+        assert_eq!(scores[..50], scores[50..]);
+    }
+
+    #[test]
+    fn an_empty_history_scores_zero() {
+        for model in models(20, 3) {
+            let mut scores = vec![f32::NAN; 20];
+            model.score_batch(&[&[]], &mut scores);
+            assert!(scores.iter().all(|&score| score == 0.0));
         }
     }
 }

@@ -18,7 +18,8 @@ pub(super) fn growth(eigenvalue: f64, cut: f64) -> f64 {
 /// How many locked vectors a filter cleans out of its panels as it goes; the rest waits for the end of the pass.
 pub(super) const CLEANED_IN_PANELS: usize = 32;
 
-/// Logarithm of how much a trace of rounding may grow before it must be projected out: from $10^{-16}$ to a tenth or so.
+/// Logarithm of how much a trace of rounding may grow before it must be projected out: from $10^{-16}$ to a tenth of
+/// the guards or so. More would survive the projections in the locked vectors of the next window.
 pub(super) const TRACE_BUDGET: f64 = 34.0;
 
 /// The degree of a pass: `most`, or fewer if some of the `locked` eigenvalues (those not cleaned out of the panels) cannot
@@ -38,7 +39,7 @@ pub(super) fn pass_degree(cut: f64, most: usize, locked: &[f64]) -> usize {
 /// an order that keeps the partial products even.
 ///
 /// Rounding puts a trace of every locked direction back, and the filter multiplies it by $e^{g}$ a degree, most of all for
-/// the largest eigenvalues. Each locked direction must be projected out again before its trace outgrows the guards: the
+/// the largest eigenvalues. Each locked direction must be projected out again before its trace drowns the guards: the
 /// largest few after every degree or two, while the panels are in cache; the others between passes.
 pub(super) struct Filter {
     cut: f64,
