@@ -60,7 +60,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             after.double,
         );
         if rank == 2000 {
-            println!("  {:.1} times as fast as the reference's {REFERENCE_SECONDS} s", REFERENCE_SECONDS / (train + scored));
+            println!(
+                "  {:.1} times as fast as the reference's {REFERENCE_SECONDS} s",
+                REFERENCE_SECONDS / (train + scored)
+            );
         }
     }
     Ok(())

@@ -130,6 +130,10 @@ impl KrylovWork {
 /// form, 4/3 to divide and conquer, 2 to transform back.
 const EIGEN_OPERATIONS: f64 = 14.0 / 3.0;
 
+/// Threads whose buffers are counted: a fixed number, so that a plan, and with it every bit of a result, does not depend on
+/// how many there are.
+const PLANNED_THREADS: f64 = 4.0;
+
 /// How much longer they take than as many of a dense product: half of the reduction is bound by memory.
 const EIGEN_WEIGHT: f64 = 3.0;
 
@@ -173,7 +177,7 @@ impl Sizes {
         };
         let columns = self.weights * other;
         let rank = rank.min(m).min(columns);
-        let threads = rayon::current_num_threads() as f64;
+        let threads = PLANNED_THREADS;
         let size = self.size as f64;
         let (mf, n, r, o) = (m as f64, columns as f64, rank as f64, other as f64);
         let (entries, k) = (self.entries as f64, self.positions as f64);
@@ -250,7 +254,7 @@ impl Sizes {
         let slab = self.slab(memory) as f64;
         let gathers = self.entries as f64 * a;
         let products = 2.0 * self.runs as f64 * a * b + 2.0 * a * b * k * k;
-        let buffers = rayon::current_num_threads() as f64 * RUNS_A_PRODUCT as f64 * (slab + b);
+        let buffers = PLANNED_THREADS * RUNS_A_PRODUCT as f64 * (slab + b);
         let pieces = (slab * b / 4096.0).ceil() * k * k;
         Cost {
             way: Way::GramPositions,

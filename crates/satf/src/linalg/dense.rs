@@ -197,13 +197,13 @@ pub fn divide_by_transpose<T: Real>(y: MatRef<'_, T>, l: MatRef<'_, T>) -> Mat<T
 /// If there are more columns than rows.
 pub fn orthonormalize<T: Real>(mut y: MatMut<'_, T>) {
     assert!(y.ncols() <= y.nrows(), "an orthonormal basis of {} columns in {} rows", y.ncols(), y.nrows());
+    if !normalize_columns(y.rb_mut()) {
+        householder_basis(y);
+        return;
+    }
     for _ in 0..2 {
         let mut l = gram(y.as_ref());
-        let (largest, smallest) = (0..l.nrows())
-            .fold((0.0, f64::INFINITY), |(a, b): (f64, f64), i| (a.max(l[(i, i)].double()), b.min(l[(i, i)].double())));
-        // Beyond this the first pass would not leave the second one anything to repair.
-        let too_uneven = smallest < 64.0 * T::UNIT_ROUNDOFF * largest;
-        if too_uneven || cholesky(l.as_mut()).is_err() || pivots_collapse(l.as_ref()) {
+        if cholesky(l.as_mut()).is_err() || pivots_collapse(l.as_ref()) {
             householder_basis(y);
             return;
         }
@@ -212,11 +212,26 @@ pub fn orthonormalize<T: Real>(mut y: MatMut<'_, T>) {
     }
 }
 
+/// Scales every column to length one; `false` if one is zero or not finite, and is left as it is.
+pub fn normalize_columns<T: Real>(y: MatMut<'_, T>) -> bool {
+    let sound: Vec<bool> = y
+        .par_col_iter_mut()
+        .map(|column| {
+            let norm = column.as_ref().norm_l2();
+            let sound = norm > T::of(0.0) && norm.double().is_finite();
+            if sound {
+                column.iter_mut().for_each(|x| *x = *x / norm);
+            }
+            sound
+        })
+        .collect();
+    sound.into_iter().all(|sound| sound)
+}
+
 /// Whether the pivots of a Cholesky factor say that a second pass cannot repair the first.
 fn pivots_collapse<T: Real>(l: MatRef<'_, T>) -> bool {
     let limit = (64.0 * T::UNIT_ROUNDOFF).sqrt();
-    let largest = (0..l.nrows()).map(|i| l[(i, i)].double()).fold(0.0, f64::max);
-    (0..l.nrows()).any(|i| l[(i, i)].double() < limit * largest)
+    (0..l.nrows()).any(|i| l[(i, i)].double() < limit)
 }
 
 fn householder_basis<T: Real>(mut y: MatMut<'_, T>) {
@@ -242,4 +257,130 @@ fn householder_basis<T: Real>(mut y: MatMut<'_, T>) {
         MemStack::new(&mut memory),
     );
     y.copy_from(&basis);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sample(m: usize, n: usize, seed: usize) -> Mat<f64> {
+        Mat::from_fn(m, n, |i, j| {
+            let hash = (i * 7919 + j * 104_729 + seed * 31 + i * j * 17) % 10_007;
+            hash as f64 / 10_007.0 - 0.5
+        })
+    }
+
+    fn distance(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
+        (a - b).norm_max()
+    }
+
+    fn orthonormality(q: &Mat<f64>) -> f64 {
+        distance(&(q.transpose() * q), &Mat::identity(q.ncols(), q.ncols()))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+        #[test]
+        fn products_match_the_naive_ones(m in 1usize..40, n in 1usize..700, k in 0usize..30, seed in 0usize..99) {
+            let (a, b) = (sample(m, k, seed), sample(k, n, seed + 1));
+            let naive = Mat::from_fn(m, n, |i, j| (0..k).map(|l| a[(i, l)] * b[(l, j)]).sum::<f64>());
+            let mut product = sample(m, n, seed + 2);
+            let twice_added = &product + Scale(2.0) * &naive;
+            matmul(product.as_mut(), Accum::Add, a.as_ref(), b.as_ref(), 2.0);
+            prop_assert!(distance(&product, &twice_added) < 1e-12);
+            matmul(product.as_mut(), Accum::Replace, a.as_ref(), b.as_ref(), 1.0);
+            prop_assert!(distance(&product, &naive) < 1e-12);
+        }
+
+        #[test]
+        fn gram_matrices_are_whole_and_grow_by_blocks(m in 1usize..50, n in 1usize..600, seed in 0usize..99) {
+            let y = sample(m, n, seed);
+            let naive = Mat::from_fn(n, n, |i, j| (0..m).map(|l| y[(l, i)] * y[(l, j)]).sum::<f64>());
+            prop_assert!(distance(&gram(y.as_ref()), &naive) < 1e-12);
+            let mut blocks = GramAccumulator::new(n);
+            for first in (0..m).step_by(7) {
+                blocks.add(y.get(first..m.min(first + 7), ..));
+            }
+            prop_assert!(distance(&blocks.finish(), &naive) < 1e-12);
+        }
+    }
+
+    #[test]
+    fn eigenpairs_rebuild_the_matrix_largest_first() {
+        for n in [0, 1, 2, 37, 200] {
+            let s = sample(n, n, 3);
+            let symmetric = &s + s.transpose();
+            let (values, z) = symmetric_eigen(symmetric.as_ref()).unwrap();
+            assert!(values.is_sorted_by(|a, b| a >= b));
+            assert!(orthonormality(&z) < 1e-12);
+            let scaled = Mat::from_fn(n, n, |i, j| z[(i, j)] * values[j]);
+            assert!(distance(&(scaled * z.transpose()), &symmetric) < 1e-11);
+        }
+    }
+
+    #[test]
+    fn cholesky_factors_or_says_no() {
+        let y = sample(90, 40, 5);
+        let g = gram(y.as_ref());
+        let mut l = g.clone();
+        cholesky(l.as_mut()).unwrap();
+        let l = Mat::from_fn(40, 40, |i, j| if i >= j { l[(i, j)] } else { 0.0 });
+        assert!(distance(&(&l * l.transpose()), &g) < 1e-12);
+        assert!(distance(&(divide_by_transpose(y.as_ref(), l.as_ref()) * l.transpose()), &y) < 1e-11);
+        assert_eq!(cholesky(Mat::<f64>::zeros(3, 3).as_mut()), Err(NotPositiveDefinite));
+        assert_eq!(cholesky(Mat::from_fn(2, 2, |_, _| f64::NAN).as_mut()), Err(NotPositiveDefinite));
+    }
+
+    #[test]
+    fn bases_are_orthonormal_and_hold_the_span() {
+        let mut y = sample(300, 60, 7);
+        let original = y.clone();
+        orthonormalize(y.as_mut());
+        assert!(orthonormality(&y) < 1e-13);
+        assert!(distance(&(&y * (y.transpose() * &original)), &original) < 1e-12);
+    }
+
+    #[test]
+    fn bases_of_dependent_columns_are_orthonormal_all_the_same() {
+        // Columns 3.. repeat the first three; one column is zero, one is tiny.
+        let mut y = Mat::from_fn(50, 9, |i, j| sample(50, 3, 1)[(i, j % 3)]);
+        y.as_mut().col_mut(4).fill(0.0);
+        for i in 0..50 {
+            y[(i, 5)] *= 1e-200;
+        }
+        let original = y.clone();
+        orthonormalize(y.as_mut());
+        assert!(orthonormality(&y) < 1e-13);
+        assert!(distance(&(&y * (y.transpose() * &original)), &original) < 1e-12);
+        let mut single = Mat::from_fn(50, 9, |i, j| original[(i, j)] as f32);
+        orthonormalize(single.as_mut());
+        let single = Mat::from_fn(50, 9, |i, j| f64::from(single[(i, j)]));
+        assert!(orthonormality(&single) < 1e-5);
+    }
+
+    #[test]
+    fn results_are_the_same_bits_on_any_number_of_threads() {
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let y = sample(1500, 300, 1);
+                let g = gram(y.as_ref());
+                let (values, z) = symmetric_eigen(g.as_ref()).unwrap();
+                let mut basis = y.clone();
+                orthonormalize(basis.as_mut());
+                let mut product = Mat::zeros(1500, 300);
+                matmul(product.as_mut(), Accum::Replace, y.as_ref(), z.as_ref(), 1.0);
+                let mut dependent = Mat::from_fn(600, 80, |i, j| y[(i, j % 50)]);
+                orthonormalize(dependent.as_mut());
+                let single = Mat::from_fn(1500, 300, |i, j| y[(i, j)] as f32);
+                (g, values, z, basis, product, dependent, gram(single.as_ref()))
+            })
+        };
+        let one = run(1);
+        for threads in [2, 4] {
+            assert!(run(threads) == one, "{threads} threads");
+        }
+    }
 }

@@ -127,3 +127,30 @@ fn lanczos<A: LinearOperator<f64>>(
     }
     (alphas, betas)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::SparseMatrix;
+
+    #[test]
+    fn counts_of_a_known_spectrum_are_met_within_a_few_per_cent() {
+        let n = 3000;
+        let sigma = |j: usize| 1.0 + 9.0 * (1.0 - j as f64 / n as f64).powi(3);
+        let matrix = SparseMatrix::from_rows(n, (0..n).map(|j| [(j as u32, sigma(j))]));
+        let density = SpectralDensity::estimate(&matrix, 64, 1).unwrap();
+        assert!((density.largest() / 100.0 - 1.0).abs() < 0.01);
+        for count in [100, 300, 800, 1500, 2500] {
+            let estimate = density.eigenvalue(count) / sigma(count).powi(2);
+            assert!((estimate - 1.0).abs() < 0.06, "{count}: {estimate}");
+        }
+    }
+
+    #[test]
+    fn a_spectrum_of_one_value_or_none_is_no_trouble() {
+        let identity = SparseMatrix::from_rows(20, (0..20).map(|j| [(j, 2.0)]));
+        assert!((SpectralDensity::estimate(&identity, 64, 1).unwrap().eigenvalue(10) - 4.0).abs() < 1e-9);
+        let zero = SparseMatrix::from_rows(5, std::iter::repeat_n([], 3));
+        assert!(SpectralDensity::estimate(&zero, 64, 1).unwrap().eigenvalue(2).abs() < 1e-300);
+    }
+}

@@ -1,7 +1,7 @@
 //! Compressed sparse matrices.
 
-use super::operator::{LinearOperator, PANEL};
 use super::Real;
+use super::operator::{LinearOperator, PANEL};
 
 /// A sparse matrix in compressed rows, with its transpose beside it so that both products gather.
 ///
@@ -170,3 +170,58 @@ macro_rules! sparse_operator {
 
 sparse_operator!(f32, single);
 sparse_operator!(f64, double);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Entries = Vec<Vec<(u32, f64)>>;
+
+    fn entries(ncols: u32) -> impl Strategy<Value = Entries> {
+        prop::collection::vec(prop::collection::vec((0..ncols, -2.0..2.0f64), 0..6), 1..30)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn products_match_the_dense_ones(rows in entries(23), seed in 0u32..99) {
+            let matrix = SparseMatrix::from_rows(23, rows.iter().cloned());
+            let mut dense = vec![vec![0.0; 23]; rows.len()];
+            for (i, row) in rows.iter().enumerate() {
+                for &(j, value) in row {
+                    dense[i][j as usize] += value;
+                }
+            }
+            let sample = |i: usize, lane: usize| f64::from((i as u32 * 37 + lane as u32 * 11 + seed) % 101) / 101.0;
+            let x: Vec<[f64; PANEL]> = (0..23).map(|j| std::array::from_fn(|lane| sample(j, lane))).collect();
+            let mut y = vec![[f64::NAN; PANEL]; rows.len()];
+            matrix.apply(&x, &mut y);
+            let mut back = vec![[f64::NAN; PANEL]; 23];
+            matrix.apply_transpose(&y, &mut back);
+            let single: Vec<[f32; PANEL]> = x.iter().map(|row| row.map(|value| value as f32)).collect();
+            let mut single_y = vec![[f32::NAN; PANEL]; rows.len()];
+            matrix.apply(&single, &mut single_y);
+            for lane in 0..PANEL {
+                for i in 0..rows.len() {
+                    let expected: f64 = (0..23).map(|j| dense[i][j] * x[j][lane]).sum();
+                    prop_assert!((y[i][lane] - expected).abs() < 1e-12);
+                    prop_assert!((f64::from(single_y[i][lane]) - expected).abs() < 1e-4);
+                }
+                for j in 0..23 {
+                    let expected: f64 = (0..rows.len()).map(|i| dense[i][j] * y[i][lane]).sum();
+                    prop_assert!((back[j][lane] - expected).abs() < 1e-11);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn repeated_columns_add_up_and_rows_come_back_sorted() {
+        let matrix = SparseMatrix::from_rows(4, [vec![(3, 1.0), (0, 2.0), (3, 0.5)], vec![]].into_iter());
+        assert_eq!(matrix.row(0).collect::<Vec<_>>(), [(0, 2.0), (3, 1.5)]);
+        assert_eq!(matrix.row(1).len(), 0);
+        assert_eq!(matrix.num_entries(), 2);
+    }
+}

@@ -78,13 +78,10 @@ impl Learner for PureSvdConfig {
         let debias = popularity_weights(&histories.popularity(), self.scaling);
         let matrix = debiased_matrix(histories, &debias);
         let params = Params { seed: self.seed, ..Params::default() };
-        let svd =
-            leading_singular_vectors(&matrix, rank, &params, monitor).map_err(
-                |error| match error {
-                    truncated_svd::Error::Cancelled(cancelled) => ModelError::Cancelled(cancelled),
-                    other => ModelError::Numerics { model: Self::NAME, reason: other.to_string() },
-                },
-            )?;
+        let svd = leading_singular_vectors(&matrix, rank, &params, monitor).map_err(|error| match error {
+            truncated_svd::Error::Cancelled(cancelled) => ModelError::Cancelled(cancelled),
+            other => ModelError::Numerics { model: Self::NAME, reason: other.to_string() },
+        })?;
         if svd.info.rank < rank {
             tracing::warn!("pure-svd: the matrix has rank {}; rank {rank} is lowered to it", svd.info.rank);
         }

@@ -4,8 +4,8 @@
 //! $\tfrac12 e^{d g(\lambda)}$ above, with $g(\lambda) = \operatorname{arcosh}(2 \lambda / c - 1)$: no polynomial of the
 //! degree separates better. Panels of columns go through several degrees while they are in cache.
 
-use faer::{Accum, Mat, MatMut, MatRef, Par};
 use faer::prelude::*;
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 use crate::linalg::operator::{LinearOperator, PANEL};
@@ -18,7 +18,8 @@ pub(super) fn growth(eigenvalue: f64, cut: f64) -> f64 {
 /// How many locked vectors a filter cleans out of its panels as it goes; the rest waits for the end of the pass.
 pub(super) const CLEANED_IN_PANELS: usize = 32;
 
-/// Logarithm of how much a trace of rounding may grow before it must be projected out: from $10^{-16}$ to a tenth or so.
+/// Logarithm of how much a trace of rounding may grow before it must be projected out: from $10^{-16}$ to a tenth of
+/// the guards or so. More would survive the projections in the locked vectors of the next window.
 pub(super) const TRACE_BUDGET: f64 = 34.0;
 
 /// The degree of a pass: `most`, or fewer if some of the `locked` eigenvalues (those not cleaned out of the panels) cannot
@@ -38,7 +39,7 @@ pub(super) fn pass_degree(cut: f64, most: usize, locked: &[f64]) -> usize {
 /// an order that keeps the partial products even.
 ///
 /// Rounding puts a trace of every locked direction back, and the filter multiplies it by $e^{g}$ a degree, most of all for
-/// the largest eigenvalues. Each locked direction must be projected out again before its trace outgrows the guards: the
+/// the largest eigenvalues. Each locked direction must be projected out again before its trace drowns the guards: the
 /// largest few after every degree or two, while the panels are in cache; the others between passes.
 pub(super) struct Filter {
     cut: f64,
@@ -93,9 +94,10 @@ impl Filter {
         locked: MatRef<'_, f64>,
         block: MatMut<'_, f64>,
     ) {
-        block
-            .par_col_chunks_mut(PANEL)
-            .for_each_init(|| Scratch::new(operator), |scratch, columns| self.apply_panel(operator, locked, columns, scratch));
+        block.par_col_chunks_mut(PANEL).for_each_init(
+            || Scratch::new(operator),
+            |scratch, columns| self.apply_panel(operator, locked, columns, scratch),
+        );
     }
 
     fn apply_panel<A: LinearOperator<f64>>(
@@ -128,9 +130,14 @@ impl Filter {
 fn evenly(mut roots: Vec<f64>) -> Vec<f64> {
     let mut ordered: Vec<f64> = Vec::with_capacity(roots.len());
     while !roots.is_empty() {
-        let distance = |root: f64| ordered.iter().map(|other| (root - other).abs().max(1e-9).ln()).sum::<f64>();
+        let distance =
+            |root: f64| ordered.iter().map(|other| (root - other).abs().max(1e-9).ln()).sum::<f64>();
         let farthest = (0..roots.len())
-            .max_by(|&a, &b| (distance(roots[a]), roots[a]).partial_cmp(&(distance(roots[b]), roots[b])).unwrap_or(std::cmp::Ordering::Equal))
+            .max_by(|&a, &b| {
+                (distance(roots[a]), roots[a])
+                    .partial_cmp(&(distance(roots[b]), roots[b]))
+                    .unwrap_or(std::cmp::Ordering::Equal)
+            })
             .unwrap_or(0);
         ordered.push(roots.swap_remove(farthest));
     }
@@ -177,6 +184,13 @@ fn project_panel(vectors: MatRef<'_, f64>, panel: &mut [[f64; PANEL]]) {
     let rows = panel.len();
     let mut y = MatMut::from_row_major_slice_mut(panel.as_flattened_mut(), rows, PANEL);
     let mut components = Mat::zeros(vectors.ncols(), PANEL);
-    faer::linalg::matmul::matmul(components.as_mut(), Accum::Replace, vectors.transpose(), y.as_ref(), 1.0, Par::Seq);
+    faer::linalg::matmul::matmul(
+        components.as_mut(),
+        Accum::Replace,
+        vectors.transpose(),
+        y.as_ref(),
+        1.0,
+        Par::Seq,
+    );
     faer::linalg::matmul::matmul(y.rb_mut(), Accum::Add, vectors, components.as_ref(), -1.0, Par::Seq);
 }

@@ -22,12 +22,12 @@ use faer::{Accum, Mat, MatMut, MatRef};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::filter::{Filter, growth, pass_degree, TRACE_BUDGET};
-use super::ritz::{normalize_columns, orthonormalize_filtered, rayleigh_ritz, residuals};
+use super::filter::{Filter, TRACE_BUDGET, growth, pass_degree};
+use super::ritz::{orthonormalize_filtered, residuals, ritz_coefficients};
 use super::{Error, Info, Params, Plan, TruncatedSvd};
-use crate::linalg::dense::matmul;
-use crate::linalg::density::SpectralDensity;
 use crate::linalg::LinearOperator;
+use crate::linalg::dense::{matmul, normalize_columns};
+use crate::linalg::density::SpectralDensity;
 use crate::monitor::{Monitor, check_cancelled};
 
 /// Largest ratio of the eigenvalue above a window to its smallest wanted one.
@@ -81,6 +81,9 @@ pub(super) fn solve<A: LinearOperator<f64>>(
         random: ChaCha8Rng::seed_from_u64(params.seed ^ 0x5eed),
         info,
     };
+    if iteration.density.largest() <= 0.0 {
+        return Ok(iteration.finish());
+    }
     let mut active = Mat::zeros(n, 0);
     while iteration.eigenvalues.len() < rank {
         let before = iteration.eigenvalues.len();
@@ -160,20 +163,23 @@ impl<A: LinearOperator<f64>> Iteration<'_, A> {
         let mut strain = Strain::RANDOM;
         // How far the wanted space is from random columns: the ratio of the extreme singular values of Gaussian matrices.
         let (rows, columns) = ((self.n as f64).sqrt(), (width as f64).sqrt());
-        let spread = (rows + columns) / (columns - ((window.end - self.eigenvalues.len()) as f64).sqrt()).max(0.5);
+        let spread =
+            (rows + columns) / (columns - ((window.end - self.eigenvalues.len()) as f64).sqrt()).max(0.5);
         let outside = spread * 0.5 * window.wanted;
         let largest = self.density.largest();
         let mut lacking = outside / (self.params.tolerance * (largest * window.wanted).sqrt());
         for stage in 1..=self.params.max_stages {
             let degree = (2.0 * lacking / MARGIN).ln() / growth(window.wanted, window.cut);
             self.filter(&mut active, &window, strain, degree, monitor)?;
-            rayleigh_ritz(self.operator, &mut active)?;
-            self.info.iterations += 1;
-
-            // 6. lock the leading pairs that are converged
+            // 5. Rayleigh-Ritz; of the guards' Ritz vectors later, if they are needed
+            let coefficients = ritz_coefficients(self.operator, &mut active)?;
             let locked = self.eigenvalues.len();
             let missing = window.end - locked;
-            let pairs = residuals(self.operator, active.get(.., ..missing));
+            let ritz = product(active.as_ref(), coefficients.get(.., ..missing));
+            let pairs = residuals(self.operator, ritz.as_ref());
+            self.count_ritz(active.ncols(), missing);
+
+            // 6. lock the leading pairs that are converged
             let largest = self.eigenvalues.first().copied().unwrap_or(pairs[0].0);
             let lacks: Vec<f64> = pairs
                 .iter()
@@ -185,11 +191,21 @@ impl<A: LinearOperator<f64>> Iteration<'_, A> {
             let last_chance = stage == self.params.max_stages;
             let found = zero.unwrap_or(missing);
             let done = lacks[..found].iter().take_while(|&&lack| last_chance || lack <= 1.0).count();
-            tracing::debug!(stage, width = active.ncols(), degree, locked = locked + done, of = window.end, lacking=lacks[done.min(missing-1)], "filtered");
-            active = self.lock(&active, &pairs[..done], &lacks[..done]);
-            if done == found && zero.is_some() {
+            tracing::debug!(
+                stage,
+                width = active.ncols(),
+                degree,
+                locked = locked + done,
+                of = window.end,
+                lacking = lacks[done.min(missing - 1)],
+                "filtered"
+            );
+            self.lock(ritz.as_ref(), &pairs[..done], &lacks[..done]);
+            if (done == found && zero.is_some()) || self.eigenvalues.len() == self.rank {
                 return Ok(None);
             }
+            let guards = product(active.as_ref(), coefficients.get(.., missing..));
+            active = beside(ritz.get(.., done..), guards.as_ref());
             if done == missing {
                 return Ok(Some(active));
             }
@@ -296,7 +312,11 @@ impl<A: LinearOperator<f64>> Iteration<'_, A> {
             }
             self.count(&filter, active.ncols(), prefix, orthonormalize);
             tracing::trace!(
-                pass, pass_degree, prefix, filtered, projected,
+                pass,
+                pass_degree,
+                prefix,
+                filtered,
+                projected,
                 orthonormalized = start.elapsed().as_secs_f64() - filtered - projected,
                 contamination = strain.contamination,
                 "pass"
@@ -305,15 +325,23 @@ impl<A: LinearOperator<f64>> Iteration<'_, A> {
         Ok(())
     }
 
-    /// Moves the leading columns, one for every pair, to the locked ones and returns the others.
-    fn lock(&mut self, active: &Mat<f64>, pairs: &[(f64, f64)], lacks: &[f64]) -> Mat<f64> {
+    /// Copies the leading columns, one for every pair, to the locked ones.
+    fn lock(&mut self, ritz: MatRef<'_, f64>, pairs: &[(f64, f64)], lacks: &[f64]) {
         let (locked, done) = (self.eigenvalues.len(), pairs.len());
-        self.vectors.as_mut().subcols_mut(locked, done).copy_from(active.subcols(0, done));
+        self.vectors.as_mut().subcols_mut(locked, done).copy_from(ritz.subcols(0, done));
         self.eigenvalues.extend(pairs.iter().map(|&(theta, _)| theta));
         let worst = lacks.iter().copied().fold(0.0, f64::max);
         self.info.residual = self.info.residual.max(worst * self.params.tolerance);
         self.info.converged &= worst <= 1.0;
-        active.subcols(done, active.ncols() - done).to_owned()
+    }
+
+    fn count_ritz(&mut self, width: usize, rotated: usize) {
+        let (n, a) = (self.n as f64, width as f64);
+        self.info.iterations += 1;
+        self.info.products += (width + rotated) as u64;
+        self.info.flops += (a + rotated as f64) * self.operator.flops_per_column()
+            + 2.0 * n * a * (a + rotated as f64)
+            + 12.0 * a * a * a;
     }
 
     fn count(&mut self, filter: &Filter, width: usize, projected: usize, orthonormalized: bool) {
@@ -339,6 +367,21 @@ impl<A: LinearOperator<f64>> Iteration<'_, A> {
         let singular_values = order.iter().map(|&at| self.eigenvalues[at].max(0.0).sqrt()).collect();
         TruncatedSvd { singular_values, right, info: self.info }
     }
+}
+
+/// $Y C$.
+fn product(y: MatRef<'_, f64>, c: MatRef<'_, f64>) -> Mat<f64> {
+    let mut product = Mat::zeros(y.nrows(), c.ncols());
+    matmul(product.as_mut(), Accum::Replace, y, c, 1.0);
+    product
+}
+
+/// The columns of one matrix, then those of another.
+fn beside(first: MatRef<'_, f64>, second: MatRef<'_, f64>) -> Mat<f64> {
+    let mut both = Mat::zeros(first.nrows(), first.ncols() + second.ncols());
+    both.as_mut().subcols_mut(0, first.ncols()).copy_from(first);
+    both.as_mut().subcols_mut(first.ncols(), second.ncols()).copy_from(second);
+    both
 }
 
 /// $Y \leftarrow Y - V V^T Y$.

@@ -29,6 +29,8 @@ mod filtered;
 mod gram_side;
 mod plan;
 mod ritz;
+#[cfg(test)]
+mod tests;
 
 use faer::Mat;
 use faer::linalg::evd::EvdError;

@@ -45,13 +45,7 @@ impl Plan {
     /// about a third of the rank, with $a \approx 0.65 r$ active columns in the widest: per stage a projection against
     /// the locked vectors ($4 n r a$), two Gram matrices, a rotation and the projected eigenproblem; and 30 products a
     /// column.
-    pub fn choose(
-        nrows: usize,
-        ncols: usize,
-        rank: usize,
-        flops_per_column: f64,
-        way: Option<Way>,
-    ) -> Plan {
+    pub fn choose(nrows: usize, ncols: usize, rank: usize, flops_per_column: f64, way: Option<Way>) -> Plan {
         let dense = Self::dense(nrows, ncols, rank, flops_per_column);
         let filtered = Self::filtered(nrows, ncols, rank, flops_per_column);
         match way {
@@ -65,7 +59,8 @@ impl Plan {
     fn dense(nrows: usize, ncols: usize, rank: usize, flops_per_column: f64) -> Plan {
         let (m, n, r) = (nrows as f64, ncols as f64, rank as f64);
         let side = m.min(n);
-        let flops = side * GATHER_WEIGHT * flops_per_column + EIGEN_WEIGHT * side.powi(3) + 2.0 * side * side * r;
+        let flops =
+            side * GATHER_WEIGHT * flops_per_column + EIGEN_WEIGHT * side.powi(3) + 2.0 * side * side * r;
         let bytes = 8.0 * (4.0 * side * side + n * r);
         Plan { way: Way::Dense, flops, peak_bytes: bytes as u64 }
     }

@@ -4,30 +4,49 @@
 //! $(Z, \Theta)$ of $L^{-1} H L^{-T}$ give the Ritz vectors $Y L^{-T} Z$ and values $\Theta$. A filtered block is
 //! ill-conditioned, and $G$ squares that: a condition number of $10^6$ still leaves both small matrices accurate.
 
-use faer::{Accum, Mat, MatMut, MatRef};
+use faer::{Mat, MatRef};
 use rayon::prelude::*;
 
 use super::Error;
 use super::filter::{Scratch, load, store};
-use crate::linalg::dense::{cholesky, divide_by_transpose, gram, matmul, orthonormalize, solve_lower, solve_lower_transpose, symmetric_eigen, symmetric_product};
+use crate::linalg::dense::{
+    cholesky, divide_by_transpose, gram, normalize_columns, orthonormalize, solve_lower,
+    solve_lower_transpose, symmetric_eigen, symmetric_product,
+};
 use crate::linalg::operator::{LinearOperator, PANEL};
 
-/// Replaces the columns of `block` by Ritz vectors, largest Ritz value first.
-pub(super) fn rayleigh_ritz<A: LinearOperator<f64>>(operator: &A, block: &mut Mat<f64>) -> Result<(), Error> {
+/// The coefficients of the Ritz vectors in the columns of `block`, largest Ritz value first: column $k$ of $L^{-T} Z$ gives
+/// the $k$-th Ritz vector. The columns of the block are scaled, or replaced by others of the same span if dependent.
+pub(super) fn ritz_coefficients<A: LinearOperator<f64>>(
+    operator: &A,
+    block: &mut Mat<f64>,
+) -> Result<Mat<f64>, Error> {
+    let t0 = std::time::Instant::now();
     let l = factor_gram(block)?;
+    let t1 = std::time::Instant::now();
     let w = apply_squared(operator, block.as_ref());
+    let t2 = std::time::Instant::now();
     let mut h = symmetric_product(block.as_ref(), w.as_ref());
     drop(w);
+    let t3 = std::time::Instant::now();
     // L^{-1} H L^{-T}, one side after the other: the matrix between is transposed by symmetry of H.
     solve_lower(l.as_ref(), h.as_mut());
     let mut h = h.transpose().to_owned();
     solve_lower(l.as_ref(), h.as_mut());
+    let t4 = std::time::Instant::now();
     let (_, mut z) = symmetric_eigen(h.as_ref())?;
+    let t5 = std::time::Instant::now();
     solve_lower_transpose(l.as_ref(), z.as_mut());
-    let mut vectors = Mat::zeros(block.nrows(), block.ncols());
-    matmul(vectors.as_mut(), Accum::Replace, block.as_ref(), z.as_ref(), 1.0);
-    *block = vectors;
-    Ok(())
+    tracing::trace!(
+        "G {:.3} W {:.3} H {:.3} whiten {:.3} eig {:.3} back {:.3}",
+        (t1 - t0).as_secs_f64(),
+        (t2 - t1).as_secs_f64(),
+        (t3 - t2).as_secs_f64(),
+        (t4 - t3).as_secs_f64(),
+        (t5 - t4).as_secs_f64(),
+        t5.elapsed().as_secs_f64()
+    );
+    Ok(z)
 }
 
 /// Makes the columns of a filtered block orthonormal, as far as their condition allows, each staying in the span of itself
@@ -94,7 +113,8 @@ fn panel_residuals(y: &[[f64; PANEL]], w: &[[f64; PANEL]], used: usize) -> Vec<(
             yw[lane] += y[lane] * w[lane];
         }
     }
-    let theta: [f64; PANEL] = std::array::from_fn(|lane| if yy[lane] > 0.0 { yw[lane] / yy[lane] } else { 0.0 });
+    let theta: [f64; PANEL] =
+        std::array::from_fn(|lane| if yy[lane] > 0.0 { yw[lane] / yy[lane] } else { 0.0 });
     let mut square = [0.0; PANEL];
     for (y, w) in y.iter().zip(w) {
         for lane in 0..PANEL {
@@ -103,14 +123,4 @@ fn panel_residuals(y: &[[f64; PANEL]], w: &[[f64; PANEL]], used: usize) -> Vec<(
         }
     }
     (0..used).map(|lane| (theta[lane], (square[lane] / yy[lane].max(f64::MIN_POSITIVE)).sqrt())).collect()
-}
-
-/// Scales every column to length one; a column of zeros stays.
-pub(super) fn normalize_columns(block: MatMut<'_, f64>) {
-    block.par_col_iter_mut().for_each(|column| {
-        let norm = column.as_ref().norm_l2();
-        if norm > 0.0 {
-            column.iter_mut().for_each(|x| *x /= norm);
-        }
-    });
 }
