@@ -1,5 +1,7 @@
 //! The real binary, as a user meets it.
 
+#![allow(clippy::unwrap_used)]
+
 mod satf_binary;
 
 use std::fs;

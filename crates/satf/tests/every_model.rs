@@ -3,6 +3,8 @@
 //!
 //! A new model joins by one line in [`every_model`].
 
+#![allow(clippy::unwrap_used)]
+
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,6 +1,8 @@
 //! Exact figures computed elsewhere: `golden/protocol_small.json` holds a made-up log with unique times, split
 //! and partitioned by the paper's authors' functions.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 
 use satf::evaluate::{EvaluateOptions, evaluate};

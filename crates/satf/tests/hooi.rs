@@ -1,6 +1,8 @@
 //! The decomposition against a dense twin, and what it promises on any log: a core norm that never falls, orthonormal
 //! factors, the same bits on any number of threads, finite scores or a clear error.
 
+#![allow(clippy::unwrap_used)]
+
 use std::ops::ControlFlow;
 
 use faer::Mat;
@@ -338,7 +340,9 @@ fn a_plan_takes_the_cheapest_way_that_fits() {
     assert_eq!(free.modes[0].way, Way::GramColumns);
     for mode in &free.modes {
         assert!(
-            mode.considered.iter().any(|cost| cost.way == mode.way && cost.operations == mode.operations)
+            mode.considered
+                .iter()
+                .any(|cost| cost.way == mode.way && (cost.operations - mode.operations).abs() < 1.0)
         );
     }
     assert!(free.expected_seconds(100.0) > 0.0);

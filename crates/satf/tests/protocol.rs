@@ -1,5 +1,7 @@
 //! Evaluation against its definition: batches, exclusion, coverage.
 
+#![allow(clippy::unwrap_used)]
+
 use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
 use satf::evaluate::{EvaluateError, EvaluateOptions, SeenPolicy, evaluate};

@@ -1,6 +1,8 @@
 //! Both tensor models against golden outputs: from the start given, after 1, 2, 3 and 30 iterations, the same core
 //! norm, projectors, weights and scores.
 
+#![allow(clippy::unwrap_used)]
+
 use std::ops::ControlFlow;
 
 use faer::Mat;

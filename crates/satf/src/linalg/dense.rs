@@ -17,6 +17,9 @@ use super::Real;
 /// Rows and columns of the results one sequential product computes.
 pub const TILE: usize = 512;
 
+/// Columns of a tile where one triangle is computed: what a wide tile would add beyond the diagonal is wasted.
+const NARROW: usize = 256;
+
 /// Tasks `faer` may split a decomposition into: fixed, because its roundings follow the split.
 pub const DECOMPOSITION_TASKS: usize = 2;
 
@@ -87,8 +90,6 @@ impl<T: Real> GramAccumulator<T> {
 
 /// Adds `lhs^T rhs` to the tiles of `dst` that touch its lower triangle.
 fn accumulate_symmetric<T: Real>(dst: MatMut<'_, T>, lhs: MatRef<'_, T>, rhs: MatRef<'_, T>) {
-    // Narrow tiles here: what a tile across the diagonal computes above it is wasted.
-    const NARROW: usize = 256;
     dst.par_col_chunks_mut(NARROW).enumerate().for_each(|(at, dst)| {
         let first = at * NARROW;
         let rhs = rhs.subcols(first, dst.ncols());
@@ -174,8 +175,8 @@ pub fn divide_by_transpose<T: Real>(y: MatRef<'_, T>, l: MatRef<'_, T>) -> Mat<T
     let mut inverse = Mat::<T>::identity(n, n);
     solve_lower_transpose(l, inverse.as_mut());
     let mut quotient = Mat::zeros(y.nrows(), n);
-    quotient.as_mut().par_col_chunks_mut(TILE).enumerate().for_each(|(at, dst)| {
-        let (first, width) = (at * TILE, dst.ncols());
+    quotient.as_mut().par_col_chunks_mut(NARROW).enumerate().for_each(|(at, dst)| {
+        let (first, width) = (at * NARROW, dst.ncols());
         // Upper triangular: rows below the tile's last column are zero.
         let rhs = inverse.get(..first + width, first..first + width);
         let y = y.subcols(0, first + width);
@@ -220,7 +221,7 @@ pub fn normalize_columns<T: Real>(y: MatMut<'_, T>) -> bool {
             let norm = column.as_ref().norm_l2();
             let sound = norm > T::of(0.0) && norm.double().is_finite();
             if sound {
-                column.iter_mut().for_each(|x| *x = *x / norm);
+                column.iter_mut().for_each(|x| *x /= norm);
             }
             sound
         })

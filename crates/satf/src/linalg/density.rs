@@ -51,7 +51,7 @@ impl SpectralDensity {
                         let share = vectors[(0, k)].powi(2) * n as f64;
                         above += share;
                         // The middle of the step: half of a node's weight lies above it.
-                        (above - share / 2.0, value.max(0.0))
+                        (above - share / 2.0, larger(value, 0.0))
                     })
                     .collect())
             })
@@ -76,8 +76,13 @@ impl SpectralDensity {
 
     /// Largest node: a lower bound of the largest eigenvalue, in practice sharp.
     pub fn largest(&self) -> f64 {
-        self.probes.iter().filter_map(|steps| steps.first()).map(|&(_, value)| value).fold(0.0, f64::max)
+        self.probes.iter().filter_map(|steps| steps.first()).map(|&(_, value)| value).fold(0.0, larger)
     }
+}
+
+/// The larger number; not a number if one of them is not.
+fn larger(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
 
 /// Lanczos coefficients of every probe: `alphas[k][lane]`, `betas[k][lane]`.
@@ -97,8 +102,7 @@ fn lanczos<A: LinearOperator<f64>>(
     let mut next = vec![[0.0; PANEL]; n];
     let (mut alphas, mut betas): (Vec<[f64; PANEL]>, Vec<[f64; PANEL]>) = (Vec::new(), Vec::new());
     for _ in 0..steps {
-        operator.apply(&current, &mut image);
-        operator.apply_transpose(&image, &mut next);
+        operator.apply_squared(&current, &mut image, &mut next);
         let beta = betas.last().copied().unwrap_or([0.0; PANEL]);
         let mut alpha = [0.0; PANEL];
         for ((next, current), previous) in next.iter_mut().zip(&current).zip(&previous) {

@@ -9,7 +9,7 @@
 //! * [`operator`]: the matrix as something to multiply with, a panel of columns at a time
 //! * [`sparse`]: compressed sparse matrices, one such operator
 //! * [`density`]: how many eigenvalues lie above a value, without computing them
-//! * [`truncated_svd`]: leading singular vectors of an operator, exact to a stated tolerance
+//! * [`mod@truncated_svd`]: leading singular vectors of an operator, exact to a stated tolerance
 //! * [`rate`]: how fast this machine multiplies matrices
 
 pub mod dense;

@@ -7,7 +7,7 @@
 
 use super::Real;
 
-/// Columns of a panel: 32 floats are two cache lines, and keep a panel of ten thousand rows near the cores.
+/// Columns of a panel: sixteen doubles are two cache lines, and keep a panel of ten thousand rows near the cores.
 pub const PANEL: usize = 16;
 
 /// A matrix $A$ that can be applied to panels of columns.
@@ -26,6 +26,13 @@ pub trait LinearOperator<T: Real>: Sync {
 
     /// `y = A^T x`, where `x` has `nrows` rows and `y` has `ncols`. `y` comes with any content.
     fn apply_transpose(&self, x: &[[T; PANEL]], y: &mut [[T; PANEL]]);
+
+    /// `y = A^T A x`, where `x` and `y` have `ncols` rows. `image`, of `nrows` rows, is room for `A x`; both come with
+    /// any content.
+    fn apply_squared(&self, x: &[[T; PANEL]], image: &mut [[T; PANEL]], y: &mut [[T; PANEL]]) {
+        self.apply(x, image);
+        self.apply_transpose(image, y);
+    }
 
     /// Floating-point operations of $A x$ and $A^T y$ together, for one column each.
     fn flops_per_column(&self) -> f64;

@@ -1,5 +1,8 @@
 //! Compressed sparse matrices.
 
+// Kernels must be inlined into functions compiled for the machine's vector unit.
+#![allow(clippy::inline_always)]
+
 use super::Real;
 use super::operator::{LinearOperator, PANEL};
 
@@ -138,6 +141,39 @@ impl<T: Real> pulp::WithSimd for Gather<'_, T> {
     }
 }
 
+/// `y = A^T A x` row by row: the image of a row is gathered, and scattered again while it is in registers.
+struct GatherScatter<'a, T> {
+    matrix: &'a Compressed,
+    values: &'a [T],
+    x: &'a [[T; PANEL]],
+    y: &'a mut [[T; PANEL]],
+}
+
+impl<T: Real> pulp::WithSimd for GatherScatter<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        self.y.fill([T::default(); PANEL]);
+        for ends in self.matrix.offsets.windows(2) {
+            let (indices, values) = (&self.matrix.indices[ends[0]..ends[1]], &self.values[ends[0]..ends[1]]);
+            let mut sum = [T::default(); PANEL];
+            for (&index, &value) in indices.iter().zip(values) {
+                let row = &self.x[index as usize];
+                for lane in 0..PANEL {
+                    sum[lane] += value * row[lane];
+                }
+            }
+            for (&index, &value) in indices.iter().zip(values) {
+                let row = &mut self.y[index as usize];
+                for lane in 0..PANEL {
+                    row[lane] += value * sum[lane];
+                }
+            }
+        }
+    }
+}
+
 macro_rules! sparse_operator {
     ($real:ty, $values:ident) => {
         impl LinearOperator<$real> for SparseMatrix {
@@ -159,6 +195,17 @@ macro_rules! sparse_operator {
                 assert!(x.len() == self.count_rows() && y.len() == self.count_columns(), "panel heights");
                 let matrix = &self.by_column;
                 pulp::Arch::new().dispatch(Gather { matrix, values: &matrix.$values, x, y });
+            }
+
+            fn apply_squared(
+                &self,
+                x: &[[$real; PANEL]],
+                _: &mut [[$real; PANEL]],
+                y: &mut [[$real; PANEL]],
+            ) {
+                assert!(x.len() == self.count_columns() && y.len() == self.count_columns(), "panel heights");
+                let matrix = &self.by_row;
+                pulp::Arch::new().dispatch(GatherScatter { matrix, values: &matrix.$values, x, y });
             }
 
             fn flops_per_column(&self) -> f64 {

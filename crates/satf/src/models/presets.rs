@@ -64,6 +64,7 @@ impl Preset {
     }
 
     /// Every preset, in the order of the file they are kept in.
+    #[allow(clippy::missing_panics_doc)]
     pub fn all() -> Vec<Preset> {
         parse(include_str!("presets.toml")).expect("invariant: the presets shipped are read by a test")
     }

@@ -152,7 +152,9 @@ mod tests {
         let svd = xd.thin_svd().unwrap();
         let v = svd.V();
         let mut p = [0.0; 15];
-        history.iter().for_each(|&item| p[item as usize] = 1.0);
+        for &item in history {
+            p[item as usize] = 1.0;
+        }
         let (left, right) = if config.rescaled { (-1, 1) } else { (0, 0) };
         (0..15)
             .map(|a| {

@@ -20,7 +20,7 @@ pub(super) const CLEANED_IN_PANELS: usize = 32;
 
 /// Logarithm of how much a trace of rounding may grow before it must be projected out: from $10^{-16}$ to a tenth of
 /// the guards or so. More would survive the projections in the locked vectors of the next window.
-pub(super) const TRACE_BUDGET: f64 = 34.0;
+pub(super) const TRACE_BUDGET: f64 = 38.0;
 
 /// The degree of a pass: `most`, or fewer if some of the `locked` eigenvalues (those not cleaned out of the panels) cannot
 /// wait that long to be projected out.
@@ -57,7 +57,9 @@ impl Filter {
         let mut since = vec![0.0; cleaned];
         let clean = (1..=degree)
             .map(|step| {
-                since.iter_mut().for_each(|steps| *steps += 1.0);
+                for steps in &mut since {
+                    *steps += 1.0;
+                }
                 // When one is due, those soon due go with it. After the last degree all are projected anyway.
                 let due = step < degree && (0..cleaned).any(|i| since[i] + 1.0 > patience(i));
                 let soon = |i: &usize| 1.5 * since[*i] + 1.0 > patience(*i);
@@ -70,7 +72,7 @@ impl Filter {
         let phi = std::f64::consts::PI * (pass as f64 + 0.5) / passes as f64;
         let angle = |j: usize| {
             let turn = 2.0 * std::f64::consts::PI * j.div_ceil(2) as f64;
-            (if j % 2 == 0 { turn + phi } else { turn - phi }) / degree as f64
+            (if j.is_multiple_of(2) { turn + phi } else { turn - phi }) / degree as f64
         };
         Filter { cut, roots: evenly((0..degree).map(|j| angle(j).cos()).collect()), clean }
     }
@@ -110,8 +112,7 @@ impl Filter {
         let Scratch { current, next, image } = scratch;
         load(columns.as_ref(), current);
         for (&root, &prefix) in self.roots.iter().zip(&self.clean) {
-            operator.apply(current, image);
-            operator.apply_transpose(image, next);
+            operator.apply_squared(current, image, next);
             let (scale, shift) = (4.0 / self.cut, 2.0 + 2.0 * root);
             for (next, current) in next.iter().zip(current.iter_mut()) {
                 for lane in 0..PANEL {

@@ -151,7 +151,7 @@ impl Strain {
     }
 
     /// Largest contamination: a Gram matrix squares it, and must stay well above rounding.
-    const LIMIT: f64 = 1e7;
+    const LIMIT: f64 = 2e7;
 }
 
 impl<A: LinearOperator<f64>> Iteration<'_, A> {

@@ -72,8 +72,7 @@ fn squared<A: LinearOperator<f64>>(operator: &A) -> Mat<f64> {
             for lane in 0..columns.ncols() {
                 scratch.current[at * PANEL + lane][lane] = 1.0;
             }
-            operator.apply(&scratch.current, &mut scratch.image);
-            operator.apply_transpose(&scratch.image, &mut scratch.next);
+            operator.apply_squared(&scratch.current, &mut scratch.image, &mut scratch.next);
             store(&scratch.next, columns);
         },
     );

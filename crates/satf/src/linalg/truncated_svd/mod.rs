@@ -20,8 +20,8 @@
 //!
 //! [`Plan::choose`] counts operations and takes the cheaper one.
 //!
-//! * [`Way::Dense`]: the Gram matrix on the smaller side and its whole eigendecomposition ([`gram_side`]).
-//! * [`Way::Filtered`]: Chebyshev-filtered subspace iteration with locking ([`filtered`]), for large matrices of
+//! * [`Way::Dense`]: the Gram matrix on the smaller side and its whole eigendecomposition (`gram_side`).
+//! * [`Way::Filtered`]: Chebyshev-filtered subspace iteration with locking (`filtered`), for large matrices of
 //!   which a part of the spectrum is wanted.
 
 mod filter;

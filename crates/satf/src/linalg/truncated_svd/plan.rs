@@ -48,11 +48,10 @@ impl Plan {
     pub fn choose(nrows: usize, ncols: usize, rank: usize, flops_per_column: f64, way: Option<Way>) -> Plan {
         let dense = Self::dense(nrows, ncols, rank, flops_per_column);
         let filtered = Self::filtered(nrows, ncols, rank, flops_per_column);
-        match way {
-            Some(Way::Dense) => dense,
-            Some(Way::Filtered) => filtered,
-            None if dense.flops <= filtered.flops => dense,
-            None => filtered,
+        let cheaper = if dense.flops <= filtered.flops { Way::Dense } else { Way::Filtered };
+        match way.unwrap_or(cheaper) {
+            Way::Dense => dense,
+            Way::Filtered => filtered,
         }
     }
 

@@ -79,8 +79,7 @@ fn apply_squared<A: LinearOperator<f64>>(operator: &A, y: MatRef<'_, f64>) -> Ma
         || Scratch::new(operator),
         |scratch, (w, y)| {
             load(y, &mut scratch.current);
-            operator.apply(&scratch.current, &mut scratch.image);
-            operator.apply_transpose(&scratch.image, &mut scratch.next);
+            operator.apply_squared(&scratch.current, &mut scratch.image, &mut scratch.next);
             store(&scratch.next, w);
         },
     );
@@ -96,8 +95,7 @@ pub(super) fn residuals<A: LinearOperator<f64>>(operator: &A, block: MatRef<'_, 
             || Scratch::new(operator),
             |scratch, columns| {
                 load(columns, &mut scratch.current);
-                operator.apply(&scratch.current, &mut scratch.image);
-                operator.apply_transpose(&scratch.image, &mut scratch.next);
+                operator.apply_squared(&scratch.current, &mut scratch.image, &mut scratch.next);
                 panel_residuals(&scratch.current, &scratch.next, columns.ncols())
             },
         )
