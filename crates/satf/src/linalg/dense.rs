@@ -5,11 +5,11 @@
 //! sequential product: the same bits whatever the pool, and no core waits for another.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::cholesky::llt::factor as llt;
+use faer::linalg::cholesky::llt::factor::{self as llt, LltRegularization};
 use faer::linalg::evd::{ComputeEigenvectors, EvdError, self_adjoint_evd, self_adjoint_evd_scratch};
 use faer::linalg::triangular_solve;
 use faer::prelude::*;
-use faer::{Accum, Mat, MatMut, MatRef, Par};
+use faer::{Accum, Mat, MatMut, MatRef, Par, Spec};
 use rayon::prelude::*;
 
 use super::Real;
@@ -122,7 +122,7 @@ pub fn symmetric_eigen<T: Real>(matrix: MatRef<'_, T>) -> Result<(Vec<T>, Mat<T>
         return Ok((Vec::new(), Mat::zeros(0, 0)));
     }
     let par = Par::rayon(DECOMPOSITION_TASKS);
-    let params = Default::default();
+    let params = Spec::default();
     let mut values = faer::diag::Diag::<T>::zeros(n);
     let mut vectors = Mat::<T>::zeros(n, n);
     let mut memory = MemBuffer::new(self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, par, params));
@@ -144,10 +144,10 @@ pub struct NotPositiveDefinite;
 pub fn cholesky<T: Real>(mut matrix: MatMut<'_, T>) -> Result<(), NotPositiveDefinite> {
     let n = matrix.nrows();
     let par = Par::rayon(DECOMPOSITION_TASKS);
-    let params = Default::default();
+    let params = Spec::default();
     let mut memory = MemBuffer::new(llt::cholesky_in_place_scratch::<T>(n, par, params));
     let stack = MemStack::new(&mut memory);
-    llt::cholesky_in_place(matrix.rb_mut(), Default::default(), par, stack, params)
+    llt::cholesky_in_place(matrix.rb_mut(), LltRegularization::default(), par, stack, params)
         .map_err(|_| NotPositiveDefinite)?;
     // A pivot that is not a number passes the comparison inside.
     let finite = (0..n).all(|i| matrix[(i, i)].double().is_finite() && matrix[(i, i)] > T::of(0.0));
@@ -242,7 +242,7 @@ fn householder_basis<T: Real>(mut y: MatMut<'_, T>) {
     let par = Par::rayon(DECOMPOSITION_TASKS);
     let block = factor::recommended_block_size::<T>(m, n);
     let mut coefficients = Mat::<T>::zeros(block, n);
-    let params = Default::default();
+    let params = Spec::default();
     let mut memory = MemBuffer::new(factor::qr_in_place_scratch::<T>(m, n, block, par, params));
     factor::qr_in_place(y.rb_mut(), coefficients.as_mut(), par, MemStack::new(&mut memory), params);
     let mut basis = Mat::<T>::identity(m, n);

@@ -1,6 +1,6 @@
 //! The two precisions everything here is written for.
 
-use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
 /// `f32` or `f64`.
 pub trait Real:
@@ -18,6 +18,7 @@ pub trait Real:
     + AddAssign
     + SubAssign
     + MulAssign
+    + DivAssign
     + 'static
 {
     /// Largest relative error of one rounding.

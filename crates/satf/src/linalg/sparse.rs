@@ -1,8 +1,5 @@
 //! Compressed sparse matrices.
 
-// Kernels must be inlined into functions compiled for the machine's vector unit.
-#![allow(clippy::inline_always)]
-
 use super::Real;
 use super::operator::{LinearOperator, PANEL};
 
@@ -125,6 +122,7 @@ impl<T: Real> pulp::WithSimd for Gather<'_, T> {
     type Output = ();
 
     // Inlined into a function compiled for the machine's vector unit; the loops over a panel's row vectorise.
+    #[allow(clippy::inline_always)]
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _simd: S) {
         for (ends, out) in self.matrix.offsets.windows(2).zip(self.y) {
@@ -152,6 +150,7 @@ struct GatherScatter<'a, T> {
 impl<T: Real> pulp::WithSimd for GatherScatter<'_, T> {
     type Output = ();
 
+    #[allow(clippy::inline_always)]
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _simd: S) {
         self.y.fill([T::default(); PANEL]);

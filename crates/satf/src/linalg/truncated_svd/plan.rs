@@ -17,7 +17,7 @@ pub enum Way {
 pub struct Plan {
     /// The way chosen.
     pub way: Way,
-    /// Floating-point operations expected.
+    /// Floating-point operations expected, those of memory-bound kernels weighted by how much slower they run.
     pub flops: f64,
     /// Largest amount of memory held at once, in bytes, the operator not counted.
     pub peak_bytes: u64,
@@ -25,33 +25,30 @@ pub struct Plan {
 
 /// Operations of a symmetric eigendecomposition with all vectors, as a multiple of $n^3$, weighted: half of them are
 /// matrix-vector products that run at the speed of memory, several times slower than a product.
-const EIGEN_WEIGHT: f64 = 40.0;
+const EIGEN_WEIGHT: f64 = 30.0;
 
 /// Sparse products run at a fraction of the rate of dense ones: one of their operations counts as this many.
-const GATHER_WEIGHT: f64 = 4.0;
+const GATHER_WEIGHT: f64 = 5.0;
 
-/// Degree of all filters together that a typical column sees on its way.
-const TYPICAL_DEGREE: f64 = 30.0;
-
-/// Times a typical window is projected.
-const TYPICAL_STAGES: f64 = 2.5;
+/// Degree of all filters together that a column sees on its way.
+const TYPICAL_DEGREE: f64 = 22.0;
 
 impl Plan {
     /// The cheaper way for the `rank` leading right singular vectors of an `nrows` x `ncols` operator whose two
     /// products cost `flops_per_column` together; or the cost of `way`, if one is given.
     ///
-    /// With $s$ the smaller side, the dense way costs $s$ products, $40 s^3$ weighted operations for the
-    /// eigenproblem and $2 s^2 r$ for the vectors. The filtered way works in windows of the spectrum that each span
-    /// about a third of the rank, with $a \approx 0.65 r$ active columns in the widest: per stage a projection against
-    /// the locked vectors ($4 n r a$), two Gram matrices, a rotation and the projected eigenproblem; and 30 products a
-    /// column.
+    /// With $s$ the smaller side, the dense way costs $s$ products, $30 s^3$ weighted operations for the eigenproblem and
+    /// $2 s^2 r$ for the vectors. The filtered way works in windows of the spectrum, the last of which has about
+    /// $a = 0.8 r$ active columns and costs two thirds of the whole: three projections against $0.4 r$ locked vectors
+    /// ($4 n \cdot 0.4 r \cdot a$ each), an orthonormalisation, two Gram matrices and a rotation ($6 n a^2$), the projected
+    /// eigenproblem ($30 a^3$), and 22 products a column.
     pub fn choose(nrows: usize, ncols: usize, rank: usize, flops_per_column: f64, way: Option<Way>) -> Plan {
         let dense = Self::dense(nrows, ncols, rank, flops_per_column);
         let filtered = Self::filtered(nrows, ncols, rank, flops_per_column);
-        let cheaper = if dense.flops <= filtered.flops { Way::Dense } else { Way::Filtered };
-        match way.unwrap_or(cheaper) {
-            Way::Dense => dense,
-            Way::Filtered => filtered,
+        match way {
+            Some(Way::Dense) => dense,
+            None if dense.flops <= filtered.flops => dense,
+            Some(Way::Filtered) | None => filtered,
         }
     }
 
@@ -65,15 +62,13 @@ impl Plan {
     }
 
     fn filtered(nrows: usize, ncols: usize, rank: usize, flops_per_column: f64) -> Plan {
-        let (n, r) = (ncols as f64, rank as f64);
-        let active = (0.65 * r + 64.0).min(n);
-        // Windows shrink geometrically towards the top of the spectrum: all of them cost 1.5 times the widest.
-        let stage = 4.0 * n * r * active + 6.0 * n * active * active + (EIGEN_WEIGHT + 4.0) * active.powi(3);
+        let (m, n, r) = (nrows as f64, ncols as f64, rank as f64);
+        let active = (0.8 * r + 96.0).min(n);
+        let window = 4.8 * n * r * active + 6.0 * n * active * active + EIGEN_WEIGHT * active.powi(3);
         let products = (r + active) * TYPICAL_DEGREE * GATHER_WEIGHT * flops_per_column;
-        let flops = 1.5 * TYPICAL_STAGES * stage + products;
-        let size = 8.0;
-        let panels = 32.0 * (3.0 * n + nrows as f64) * size * rayon::current_num_threads() as f64;
-        let bytes = size * n * (r + 2.0 * active) + 16.0 * n * active + 32.0 * active * active + panels;
-        Plan { way: Way::Filtered, flops, peak_bytes: bytes as u64 }
+        let panels = 16.0 * (2.0 * n + m) * rayon::current_num_threads() as f64;
+        // Locked vectors, the block with its image or its successor, small matrices.
+        let bytes = 8.0 * (n * r + 3.0 * n * active + 4.0 * active * active + panels);
+        Plan { way: Way::Filtered, flops: 1.5 * window + products, peak_bytes: bytes as u64 }
     }
 }

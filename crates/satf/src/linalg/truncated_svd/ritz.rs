@@ -21,31 +21,16 @@ pub(super) fn ritz_coefficients<A: LinearOperator<f64>>(
     operator: &A,
     block: &mut Mat<f64>,
 ) -> Result<Mat<f64>, Error> {
-    let t0 = std::time::Instant::now();
     let l = factor_gram(block)?;
-    let t1 = std::time::Instant::now();
     let w = apply_squared(operator, block.as_ref());
-    let t2 = std::time::Instant::now();
     let mut h = symmetric_product(block.as_ref(), w.as_ref());
     drop(w);
-    let t3 = std::time::Instant::now();
     // L^{-1} H L^{-T}, one side after the other: the matrix between is transposed by symmetry of H.
     solve_lower(l.as_ref(), h.as_mut());
     let mut h = h.transpose().to_owned();
     solve_lower(l.as_ref(), h.as_mut());
-    let t4 = std::time::Instant::now();
     let (_, mut z) = symmetric_eigen(h.as_ref())?;
-    let t5 = std::time::Instant::now();
     solve_lower_transpose(l.as_ref(), z.as_mut());
-    tracing::trace!(
-        "G {:.3} W {:.3} H {:.3} whiten {:.3} eig {:.3} back {:.3}",
-        (t1 - t0).as_secs_f64(),
-        (t2 - t1).as_secs_f64(),
-        (t3 - t2).as_secs_f64(),
-        (t4 - t3).as_secs_f64(),
-        (t5 - t4).as_secs_f64(),
-        t5.elapsed().as_secs_f64()
-    );
     Ok(z)
 }
 
