@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &ModelsArguments, _terminal: &Terminal) -> anyhow::
     for entry in MODELS {
         text.push_str(&format!("{}: {}\n", entry.name, entry.summary));
         for (key, value) in entry.defaults() {
-            let value = if value.is_null() { "chosen by the log".to_owned() } else { value.to_string() };
+            let value = if value.is_null() { "not set".to_owned() } else { value.to_string() };
             text.push_str(&format!("    {key} = {value}\n"));
         }
     }
