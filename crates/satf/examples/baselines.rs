@@ -11,7 +11,7 @@ use std::time::Instant;
 use satf::data::{ReadOptions, read_log, write_atomically};
 use satf::evaluate::{EvaluateOptions, Evaluation, Measure, Metric, SeenPolicy, evaluate};
 use satf::linalg::gemm_rate;
-use satf::models::ModelEntry;
+use satf::models::{ModelEntry, Recommender};
 use satf::prepare::{Partition, Split, SplitScheme, TiePolicy, Timeline};
 
 type Error = Box<dyn std::error::Error>;
@@ -176,7 +176,10 @@ fn section(dataset: &Dataset, path: PathBuf) -> Result<String, Error> {
         file.holdout.counts.scored,
     );
     for run in dataset.runs {
-        let (outcome, train, score) = measure(run, &file)?;
+        let (model, train) = fit(run, &file)?;
+        let start = Instant::now();
+        let outcome = score_events(run, &*model, &file)?;
+        let score = start.elapsed().as_secs_f64();
         eprintln!("{} {}: {train:.1} s + {score:.1} s", dataset.name, run.label);
         let [ndcg, hr] =
             [Measure::Ndcg, Measure::HitRate].map(|m| outcome.estimate(Metric { measure: m, cutoff: 10 }));
@@ -201,20 +204,23 @@ fn section(dataset: &Dataset, path: PathBuf) -> Result<String, Error> {
             shown[0],
             shown[1],
             shown[2],
-            mean_shuffled(run, &shuffled)?,
+            mean_shuffled(run, &*model, &shuffled)?,
         )?;
     }
     Ok(text)
 }
 
-/// NDCG, HR and COV with ties shuffled, the mean over the seeds. EASE does not look at the order and is slow: left out.
-fn mean_shuffled(run: &Run, partitions: &[Partition]) -> Result<String, Error> {
-    if run.model == "ease" {
-        return Ok(String::new());
-    }
+/// NDCG, HR and COV with ties shuffled, the mean over the seeds. `fitted` serves all of them if the model does not look at the
+/// order of a history.
+fn mean_shuffled(run: &Run, fitted: &dyn Recommender, partitions: &[Partition]) -> Result<String, Error> {
+    let reads_order = matches!(run.model, "vmis-knn" | "transitions");
     let mut sums = [0.0; 3];
     for partition in partitions {
-        let (outcome, _, _) = measure(run, partition)?;
+        let outcome = if reads_order {
+            score_events(run, &*fit(run, partition)?.0, partition)?
+        } else {
+            score_events(run, fitted, partition)?
+        };
         let value = |measure| outcome.estimate(Metric { measure, cutoff: 10 }).value;
         let values = [value(Measure::Ndcg), value(Measure::HitRate), outcome.coverage(10)];
         for (sum, value) in sums.iter_mut().zip(values) {
@@ -224,14 +230,15 @@ fn mean_shuffled(run: &Run, partitions: &[Partition]) -> Result<String, Error> {
     Ok(format!("{:.4}, {:.4}, {:.3}", sums[0], sums[1], sums[2]))
 }
 
-/// The outcome with seconds of training and of scoring.
-fn measure(run: &Run, partition: &Partition) -> Result<(Evaluation, f64, f64), Error> {
+/// The fitted model and the seconds it took.
+fn fit(run: &Run, partition: &Partition) -> Result<(Box<dyn Recommender>, f64), Error> {
     let configured = ModelEntry::find(run.model)?.configure(&run.settings.parse()?)?;
     let start = Instant::now();
     let model = configured.learner.fit(&partition.train, &())?;
-    let train = start.elapsed().as_secs_f64();
-    let start = Instant::now();
+    Ok((model, start.elapsed().as_secs_f64()))
+}
+
+fn score_events(run: &Run, model: &dyn Recommender, partition: &Partition) -> Result<Evaluation, Error> {
     let options = EvaluateOptions { seen: run.seen, ..EvaluateOptions::default() };
-    let outcome = evaluate(&*model, &partition.holdout, partition.train.num_items(), &options, &())?;
-    Ok((outcome, train, start.elapsed().as_secs_f64()))
+    Ok(evaluate(model, &partition.holdout, partition.train.num_items(), &options, &())?)
 }

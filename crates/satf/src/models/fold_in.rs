@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use faer::{Accum, Mat, MatMut, MatRef};
+use faer::{Accum, MatMut, MatRef};
 use rayon::prelude::*;
 
 use super::Recommender;
@@ -29,9 +29,10 @@ pub enum LagWeights {
 /// Item factors and lag weights: everything a linear model needs to score.
 #[derive(Clone, Debug)]
 pub struct FoldIn {
-    /// $P_L$, column after column: the product reads it so.
-    left: Mat<f32>,
-    /// $P_R$, row after row: the gather reads it so.
+    num_items: usize,
+    /// $P_L$, row after row.
+    left: Arc<[f32]>,
+    /// $P_R$, row after row; the same as the left one where they are equal.
     right: Arc<[f32]>,
     weights: LagWeights,
 }
@@ -42,40 +43,53 @@ impl FoldIn {
     pub(crate) fn from_item_space(
         num_items: usize,
         rank: usize,
-        row: impl Fn(usize, &mut [f64]),
+        row: impl Fn(usize, &mut [f64]) + Sync,
         debias: Option<&[f64]>,
         weights: LagWeights,
     ) -> Option<Self> {
-        let mut left = Mat::zeros(num_items, rank);
-        let mut right = Vec::with_capacity(num_items * rank);
-        let mut values = vec![0.0; rank];
-        for item in 0..num_items {
-            row(item, &mut values);
-            // An item that nobody took has no weight: nothing is known of it either way.
-            let weight = debias.map_or(1.0, |debias| debias[item]);
-            let inverse = if weight > 0.0 { 1.0 / weight } else { 0.0 };
-            for (k, value) in values.iter().enumerate() {
-                left[(item, k)] = (value * inverse) as f32;
-                right.push((value * weight) as f32);
+        let scaled = |scale: &(dyn Fn(usize) -> f64 + Sync)| -> Arc<[f32]> {
+            let mut factor = vec![0f32; num_items * rank];
+            let rows = factor.par_chunks_mut(rank.max(1)).enumerate();
+            rows.for_each_init(
+                || vec![0.0; rank],
+                |values, (item, into)| {
+                    row(item, values);
+                    let scale = scale(item);
+                    into.iter_mut().zip(values).for_each(|(to, value)| *to = (*value * scale) as f32);
+                },
+            );
+            factor.into()
+        };
+        let (left, right) = match debias {
+            None => {
+                let both = scaled(&|_| 1.0);
+                (Arc::clone(&both), both)
             }
-        }
-        FoldIn::new(left, right.into(), weights)
+            // An item that nobody took has no weight: nothing is known of it either way.
+            Some(debias) => (
+                scaled(&|item| if debias[item] > 0.0 { 1.0 / debias[item] } else { 0.0 }),
+                scaled(&|item| debias[item]),
+            ),
+        };
+        FoldIn::new(num_items, left, right, weights)
     }
 
-    /// Factors of one shape, `left` column after column and `right` row after row. `None` if a value is not finite.
+    /// Factors of one shape, both row after row. `None` if a value is not finite.
     ///
     /// # Panics
-    /// If the shapes differ.
-    pub fn new(left: Mat<f32>, right: Arc<[f32]>, weights: LagWeights) -> Option<Self> {
-        assert_eq!(left.nrows() * left.ncols(), right.len(), "factors of one shape");
-        let finite = left.col_iter().all(|column| column.iter().all(|value| value.is_finite()))
-            && right.iter().all(|value| value.is_finite());
-        finite.then_some(FoldIn { left, right, weights })
+    /// If the shapes do not fit.
+    pub fn new(num_items: usize, left: Arc<[f32]>, right: Arc<[f32]>, weights: LagWeights) -> Option<Self> {
+        assert!(
+            left.len() == right.len() && left.len().is_multiple_of(num_items.max(1)),
+            "factors of one shape"
+        );
+        let finite = left.par_iter().chain(right.par_iter()).all(|value| value.is_finite());
+        finite.then_some(FoldIn { num_items, left, right, weights })
     }
 
     /// Number of columns of the factors.
     pub fn rank(&self) -> usize {
-        self.left.ncols()
+        self.left.len() / self.num_items.max(1)
     }
 
     /// The lag weights.
@@ -114,7 +128,7 @@ impl FoldIn {
 
 impl Recommender for FoldIn {
     fn num_items(&self) -> usize {
-        self.left.nrows()
+        self.num_items
     }
 
     fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
@@ -134,7 +148,8 @@ impl Recommender for FoldIn {
         let features = MatRef::from_column_major_slice(&features, rank, width);
         let product = |into: &mut [f32]| {
             let into = MatMut::from_column_major_slice_mut(into, items, width);
-            matmul(into, Accum::Replace, self.left.as_ref(), features, 1.0);
+            let left = MatRef::from_row_major_slice(&self.left, items, rank);
+            matmul(into, Accum::Replace, left, features, 1.0);
         };
         if histories.len() == width {
             product(scores);
@@ -150,7 +165,8 @@ impl Recommender for FoldIn {
             LagWeights::Flat => 0,
             LagWeights::ByLag(weights) => size_of_val(weights.as_slice()),
         };
-        size_of_val(&*self.right) * 2 + weights
+        let copies = if Arc::ptr_eq(&self.left, &self.right) { 1 } else { 2 };
+        size_of_val(&*self.right) * copies + weights
     }
 }
 
@@ -162,9 +178,8 @@ mod tests {
 
     fn model(items: usize, rank: usize, weights: LagWeights) -> FoldIn {
         let value = |i: usize, k: usize, a: usize| ((i * a + k * 17) % 101) as f32 / 77.0 - 0.6;
-        let left = Mat::from_fn(items, rank, |i, k| value(i, k, 31));
-        let right = (0..items).flat_map(|i| (0..rank).map(move |k| value(i, k, 13))).collect();
-        FoldIn::new(left, right, weights).unwrap()
+        let factor = |a: usize| (0..items).flat_map(|i| (0..rank).map(move |k| value(i, k, a))).collect();
+        FoldIn::new(items, factor(31), factor(13), weights).unwrap()
     }
 
     fn histories(count: usize, items: usize) -> Vec<Vec<ItemIndex>> {
@@ -222,7 +237,7 @@ mod tests {
             model.score_batch(&[&history], &mut scores);
             for (item, score) in scores.iter().enumerate() {
                 let share = |past: ItemIndex| -> f64 {
-                    (0..5).map(|k| f64::from(model.left[(item, k)]) * f64::from(model.right[past.get() * 5 + k])).sum()
+                    (0..5).map(|k| f64::from(model.left[item * 5 + k]) * f64::from(model.right[past.get() * 5 + k])).sum()
                 };
                 let expected: f64 = match &weights {
                     LagWeights::ByLag(weights) => {

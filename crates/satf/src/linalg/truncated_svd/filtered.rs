@@ -21,6 +21,7 @@ use faer::prelude::*;
 use faer::{Accum, Mat, MatMut, MatRef};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 
 use super::filter::{Filter, TRACE_BUDGET, growth, pass_degree};
 use super::ritz::{orthonormalize_filtered, residuals, ritz_coefficients};
@@ -78,7 +79,7 @@ pub(super) fn solve<A: LinearOperator<f64>>(
         n,
         vectors: Mat::zeros(n, rank),
         eigenvalues: Vec::with_capacity(rank),
-        random: ChaCha8Rng::seed_from_u64(params.seed ^ 0x5eed),
+        drawn: 1,
         info,
     };
     if iteration.density.largest() <= 0.0 {
@@ -107,7 +108,8 @@ struct Iteration<'a, A> {
     vectors: Mat<f64>,
     /// Eigenvalues of the locked vectors.
     eigenvalues: Vec<f64>,
-    random: ChaCha8Rng,
+    /// Random columns drawn so far.
+    drawn: u64,
     info: Info,
 }
 
@@ -256,9 +258,14 @@ impl<A: LinearOperator<f64>> Iteration<'_, A> {
         active.as_mut().subcols_mut(0, kept).copy_from(left_over.subcols(0, kept));
         drop(left_over);
         let mut fresh = active.as_mut().subcols_mut(kept, width - kept);
-        for column in fresh.rb_mut().col_iter_mut() {
-            column.iter_mut().for_each(|x| *x = self.random.random::<f64>() - 0.5);
-        }
+        // A stream of its own for every column: the same numbers whoever draws them.
+        let drawn = self.drawn;
+        fresh.rb_mut().par_col_iter_mut().enumerate().for_each(|(at, column)| {
+            let mut random = ChaCha8Rng::seed_from_u64(self.params.seed);
+            random.set_stream(drawn + at as u64);
+            column.iter_mut().for_each(|x| *x = random.random::<f64>() - 0.5);
+        });
+        self.drawn += (width - kept) as u64;
         normalize_columns(fresh.rb_mut());
         project(self.vectors.get(.., ..self.eigenvalues.len()), fresh);
         active
@@ -348,10 +355,15 @@ impl<A: LinearOperator<f64>> Iteration<'_, A> {
         // Windows are in order; within rounding of their borders pairs may not be.
         let mut order: Vec<usize> = (0..found).collect();
         order.sort_by(|&a, &b| self.eigenvalues[b].total_cmp(&self.eigenvalues[a]));
-        let mut right = Mat::zeros(self.n, found);
-        for (to, &from) in order.iter().enumerate() {
-            right.as_mut().col_mut(to).copy_from(self.vectors.col(from));
-        }
+        let right = if found == self.rank && order.is_sorted() {
+            self.vectors
+        } else {
+            let mut right = Mat::zeros(self.n, found);
+            for (to, &from) in order.iter().enumerate() {
+                right.as_mut().col_mut(to).copy_from(self.vectors.col(from));
+            }
+            right
+        };
         let singular_values = order.iter().map(|&at| self.eigenvalues[at].max(0.0).sqrt()).collect();
         TruncatedSvd { singular_values, right, info: self.info }
     }
