@@ -138,8 +138,8 @@ fn main() -> Result<(), Error> {
          paper's tie order; `shuffle` is the mean of seeds 1-3. The paper's figures stand beside ours with a mark: \
          = within two standard errors of ours, ▲ ours is above, ▼ below. PureSVD runs with the paper's ranks and \
          scalings, the others with their defaults.\n\n\
-         The paper's MP column is lower than popularity deserves: all events shared one score vector there, and items seen \
-         by one user stayed excluded for everyone after. `--seen pooled` does the same and reproduces it.\n",
+         The paper's MP column is lower than popularity deserves: all events seem to have shared one score vector there, so that items seen \
+         by one user stayed excluded for everyone after. `--seen pooled` does that and comes within two standard errors of it.\n",
         env!("CARGO_PKG_VERSION"),
         rayon::current_num_threads(),
         rate.single,

@@ -23,7 +23,7 @@ pub enum SeenPolicy {
     #[default]
     Own,
     /// Those of its own history and of every earlier event's. Only for reproducing the paper's MP column: its
-    /// popularity scores were one vector shared by all users, from which each event struck its seen items for good.
+    /// popularity scores seem to have been one vector shared by all users, from which each event struck its seen items for good.
     Pooled,
 }
 
