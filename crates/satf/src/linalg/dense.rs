@@ -32,6 +32,9 @@ pub fn matmul<T: Real>(dst: MatMut<'_, T>, accum: Accum, lhs: MatRef<'_, T>, rhs
         dst.nrows() == lhs.nrows() && dst.ncols() == rhs.ncols() && lhs.ncols() == rhs.nrows(),
         "shapes of a product"
     );
+    if dst.nrows() == 0 || dst.ncols() == 0 {
+        return;
+    }
     // Parts of even size, not whole tiles and a rest: a rest of one row or column would take another kernel, which
     // rounds otherwise, and a column's bits would depend on how many others stand beside it.
     let (rows, columns) = (dst.nrows().div_ceil(TILE), dst.ncols().div_ceil(TILE));
@@ -172,12 +175,16 @@ pub fn solve_lower_transpose<T: Real>(l: MatRef<'_, T>, rhs: MatMut<'_, T>) {
 /// the cost is $m n^2 + n^3$ operations at the rate of [`matmul`].
 pub fn divide_by_transpose<T: Real>(y: MatRef<'_, T>, l: MatRef<'_, T>) -> Mat<T> {
     let n = l.nrows();
+    // Upper triangular: rows below a chunk's last column are zero and stay so.
     let mut inverse = Mat::<T>::identity(n, n);
-    solve_lower_transpose(l, inverse.as_mut());
+    inverse.as_mut().par_col_chunks_mut(NARROW).enumerate().for_each(|(at, chunk)| {
+        let end = at * NARROW + chunk.ncols();
+        let upper = l.get(..end, ..end).transpose();
+        triangular_solve::solve_upper_triangular_in_place(upper, chunk.get_mut(..end, ..), Par::Seq);
+    });
     let mut quotient = Mat::zeros(y.nrows(), n);
     quotient.as_mut().par_col_chunks_mut(NARROW).enumerate().for_each(|(at, dst)| {
         let (first, width) = (at * NARROW, dst.ncols());
-        // Upper triangular: rows below the tile's last column are zero.
         let rhs = inverse.get(..first + width, first..first + width);
         let y = y.subcols(0, first + width);
         dst.par_row_chunks_mut(TILE).zip(y.par_row_chunks(TILE)).for_each(|(dst, y)| {

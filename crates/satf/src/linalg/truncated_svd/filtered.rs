@@ -19,6 +19,7 @@
 
 use faer::prelude::*;
 use faer::{Accum, Mat, MatMut, MatRef};
+use faer::{ColMut, ColRef};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -176,7 +177,10 @@ impl<A: LinearOperator<f64>> Iteration<'_, A> {
             // 5. Rayleigh-Ritz; of the guards' Ritz vectors later, if they are needed
             let coefficients = ritz_coefficients(self.operator, &mut active)?;
             let locked = self.eigenvalues.len();
-            let missing = window.end - locked;
+            let missing = (window.end - locked).min(active.ncols());
+            if missing == 0 {
+                return Ok(None);
+            }
             let ritz = product(active.as_ref(), coefficients.get(.., ..missing));
             let pairs = residuals(self.operator, ritz.as_ref());
             self.count_ritz(active.ncols(), missing);
@@ -257,17 +261,22 @@ impl<A: LinearOperator<f64>> Iteration<'_, A> {
         let mut active = Mat::zeros(self.n, width);
         active.as_mut().subcols_mut(0, kept).copy_from(left_over.subcols(0, kept));
         drop(left_over);
-        let mut fresh = active.as_mut().subcols_mut(kept, width - kept);
         // A stream of its own for every column: the same numbers whoever draws them.
-        let drawn = self.drawn;
-        fresh.rb_mut().par_col_iter_mut().enumerate().for_each(|(at, column)| {
-            let mut random = ChaCha8Rng::seed_from_u64(self.params.seed);
-            random.set_stream(drawn + at as u64);
-            column.iter_mut().for_each(|x| *x = random.random::<f64>() - 0.5);
+        let drawn: Vec<Signs> = (self.drawn..)
+            .take(width - kept)
+            .map(|stream| Signs::draw(self.n, self.params.seed, stream))
+            .collect();
+        self.drawn += drawn.len() as u64;
+        let locked = self.vectors.get(.., ..self.eigenvalues.len());
+        // I - V V^T on sparse columns: the components gathered, the rest a product.
+        let mut fresh = active.as_mut().subcols_mut(kept, width - kept);
+        fresh.rb_mut().par_col_iter_mut().zip(&drawn).for_each(|(column, signs)| signs.store(column));
+        let mut components = Mat::zeros(drawn.len(), locked.ncols());
+        components.as_mut().par_col_iter_mut().zip(locked.par_col_iter()).for_each(|(components, v)| {
+            components.iter_mut().zip(&drawn).for_each(|(component, signs)| *component = signs.dot(v));
         });
-        self.drawn += (width - kept) as u64;
-        normalize_columns(fresh.rb_mut());
-        project(self.vectors.get(.., ..self.eigenvalues.len()), fresh);
+        matmul(fresh.rb_mut(), Accum::Add, locked, components.transpose(), -1.0);
+        normalize_columns(fresh);
         active
     }
 
@@ -369,6 +378,33 @@ impl<A: LinearOperator<f64>> Iteration<'_, A> {
     }
 }
 
+/// A random start: signs in a few rows, all other rows zero.
+struct Signs(Vec<(usize, f64)>);
+
+impl Signs {
+    /// Rows a column has signs in: with hundreds of columns, every row has many.
+    const ROWS: usize = 96;
+
+    fn draw(n: usize, seed: u64, stream: u64) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        random.set_stream(stream);
+        let sign = |random: &mut ChaCha8Rng| if random.random::<bool>() { 1.0 } else { -1.0 };
+        Signs(if n <= Self::ROWS {
+            (0..n).map(|row| (row, random.random::<f64>() - 0.5)).collect()
+        } else {
+            (0..Self::ROWS).map(|_| (random.random_range(0..n), sign(&mut random))).collect()
+        })
+    }
+
+    fn store(&self, mut column: ColMut<'_, f64>) {
+        self.0.iter().for_each(|&(row, sign)| column[row] += sign);
+    }
+
+    fn dot(&self, column: ColRef<'_, f64>) -> f64 {
+        self.0.iter().map(|&(row, sign)| sign * column[row]).sum()
+    }
+}
+
 /// $Y C$.
 fn product(y: MatRef<'_, f64>, c: MatRef<'_, f64>) -> Mat<f64> {
     let mut product = Mat::zeros(y.nrows(), c.ncols());
@@ -384,12 +420,18 @@ fn beside(first: MatRef<'_, f64>, second: MatRef<'_, f64>) -> Mat<f64> {
     both
 }
 
-/// $Y \leftarrow Y - V V^T Y$.
+/// $Y \leftarrow Y - V V^T Y$ for columns of length one, again where so much cancels that rounding is left.
 fn project(vectors: MatRef<'_, f64>, mut block: MatMut<'_, f64>) {
     if vectors.ncols() == 0 || block.ncols() == 0 {
         return;
     }
     let mut components = Mat::zeros(vectors.ncols(), block.ncols());
-    matmul(components.as_mut(), Accum::Replace, vectors.transpose(), block.as_ref(), 1.0);
-    matmul(block.rb_mut(), Accum::Add, vectors, components.as_ref(), -1.0);
+    for _ in 0..3 {
+        matmul(components.as_mut(), Accum::Replace, vectors.transpose(), block.as_ref(), 1.0);
+        matmul(block.rb_mut(), Accum::Add, vectors, components.as_ref(), -1.0);
+        if block.as_ref().par_col_iter().all(|column| column.norm_l2() > 0.1) {
+            return;
+        }
+        normalize_columns(block.rb_mut());
+    }
 }

@@ -8,7 +8,8 @@ use serde::Serialize;
 pub enum Way {
     /// Gram matrix on the smaller side, whole eigendecomposition.
     Dense,
-    /// Chebyshev-filtered subspace iteration with locking.
+    /// Chebyshev-filtered subspace iteration with locking: for a part of the spectrum. Of nearly all of it, the last vectors
+    /// would inherit the errors of those before and might miss the tolerance.
     Filtered,
 }
 

@@ -4,24 +4,31 @@
 //! $(Z, \Theta)$ of $L^{-1} H L^{-T}$ give the Ritz vectors $Y L^{-T} Z$ and values $\Theta$. A filtered block is
 //! ill-conditioned, and $G$ squares that: a condition number of $10^6$ still leaves both small matrices accurate.
 
-use faer::{Mat, MatRef};
+use faer::{Accum, Mat, MatRef};
 use rayon::prelude::*;
 
 use super::Error;
 use super::filter::{Scratch, load, store};
 use crate::linalg::dense::{
-    cholesky, divide_by_transpose, gram, normalize_columns, orthonormalize, solve_lower,
-    solve_lower_transpose, symmetric_eigen, symmetric_product,
+    cholesky, divide_by_transpose, gram, matmul, normalize_columns, solve_lower, solve_lower_transpose,
+    symmetric_eigen, symmetric_product,
 };
 use crate::linalg::operator::{LinearOperator, PANEL};
 
+/// A pivot of the Cholesky factor of a Gram matrix of unit columns is a column's distance from the span of those before
+/// it. Squared, it must stay above rounding for the factor to mean anything;
+const LEAST_PIVOT: f64 = 1e-7;
+
+/// and Ritz vectors are orthonormal to rounding divided by its square.
+const LEAST_PIVOT_OF_RITZ: f64 = 1e-3;
+
 /// The coefficients of the Ritz vectors in the columns of `block`, largest Ritz value first: column $k$ of $L^{-T} Z$ gives
-/// the $k$-th Ritz vector. The columns of the block are scaled, or replaced by others of the same span if dependent.
+/// the $k$-th Ritz vector. The columns of the block are scaled, or replaced by fewer if dependent.
 pub(super) fn ritz_coefficients<A: LinearOperator<f64>>(
     operator: &A,
     block: &mut Mat<f64>,
 ) -> Result<Mat<f64>, Error> {
-    let l = factor_gram(block)?;
+    let l = factor_gram(block, LEAST_PIVOT_OF_RITZ)?;
     let w = apply_squared(operator, block.as_ref());
     let mut h = symmetric_product(block.as_ref(), w.as_ref());
     drop(w);
@@ -37,24 +44,46 @@ pub(super) fn ritz_coefficients<A: LinearOperator<f64>>(
 /// Makes the columns of a filtered block orthonormal, as far as their condition allows, each staying in the span of itself
 /// and those before it.
 pub(super) fn orthonormalize_filtered(block: &mut Mat<f64>) -> Result<(), Error> {
-    let l = factor_gram(block)?;
+    let l = factor_gram(block, LEAST_PIVOT)?;
     *block = divide_by_transpose(block.as_ref(), l.as_ref());
     Ok(())
 }
 
-/// The Cholesky factor of the Gram matrix of `block`, whose columns are scaled to length one before. If they are
-/// dependent to working precision they are replaced by an orthonormal basis that holds their span.
-fn factor_gram(block: &mut Mat<f64>) -> Result<Mat<f64>, Error> {
-    normalize_columns(block.as_mut());
-    let mut l = gram(block.as_ref());
-    if (0..l.nrows()).any(|i| !l[(i, i)].is_finite()) {
-        return Err(Error::NotFinite);
+/// The Cholesky factor of the Gram matrix of `block`, with pivots of at least `least`. The columns are scaled to length
+/// one before, and made better conditioned as often as it takes.
+fn factor_gram(block: &mut Mat<f64>, least: f64) -> Result<Mat<f64>, Error> {
+    loop {
+        normalize_columns(block.as_mut());
+        let mut l = gram(block.as_ref());
+        if (0..l.nrows()).any(|i| !l[(i, i)].is_finite()) {
+            return Err(Error::NotFinite);
+        }
+        let smallest = match cholesky(l.as_mut()) {
+            Ok(()) => (0..l.nrows()).map(|i| l[(i, i)]).fold(1.0, f64::min),
+            Err(_) => 0.0,
+        };
+        if smallest >= least {
+            return Ok(l);
+        }
+        *block = if smallest >= LEAST_PIVOT {
+            divide_by_transpose(block.as_ref(), l.as_ref())
+        } else {
+            independent_part(block.as_ref())?
+        };
     }
-    if cholesky(l.as_mut()).is_err() {
-        orthonormalize(block.as_mut());
-        l = Mat::identity(block.ncols(), block.ncols());
+}
+
+/// Fewer columns for some that are dependent to working precision: a basis of what they span for certain, with nothing of
+/// what lies outside, which may be locked already. With $Y^T Y = Q E Q^T$, the columns of $Y Q E^{-1/2}$ are orthonormal.
+fn independent_part(y: MatRef<'_, f64>) -> Result<Mat<f64>, Error> {
+    let (eigenvalues, mut basis) = symmetric_eigen(gram(y).as_ref())?;
+    let kept = eigenvalues.iter().take_while(|&&value| value > 4.0 * LEAST_PIVOT.powi(2)).count();
+    for (column, value) in basis.as_mut().col_iter_mut().zip(&eigenvalues[..kept]) {
+        column.iter_mut().for_each(|x| *x /= value.sqrt());
     }
-    Ok(l)
+    let mut independent = Mat::zeros(y.nrows(), kept);
+    matmul(independent.as_mut(), Accum::Replace, y, basis.subcols(0, kept), 1.0);
+    Ok(independent)
 }
 
 /// $A^T A Y$.

@@ -76,7 +76,8 @@ proptest! {
     ) {
         let (matrix, dense) = sample(m, n, per_row, seed);
         let rank = rank.min(m).min(n);
-        for way in [Way::Dense, Way::Filtered] {
+        // The filtered way is for a part of the spectrum.
+        for (way, rank) in [(Way::Dense, rank), (Way::Filtered, rank.min(m.min(n).div_ceil(2)))] {
             check(&dense, &truncated_svd(&matrix, rank, &params(way), &()).unwrap(), rank);
         }
     }
