@@ -4,6 +4,7 @@
 //! ```sh
 //! cargo bench -p satf --bench hooi                        # Beauty and ML-1M
 //! cargo bench -p satf --bench hooi -- steam steam-double  # by name, here a generated log and one twice its users
+//! cargo bench -p satf --bench hooi -- scaling             # users x1, x2, x4; ranks 100 to 1000
 //! ```
 //!
 //! Real files are read from `$SATF_DATA`, or `../shared/data` beside the repository, if they are there; their training
@@ -16,6 +17,7 @@
 use std::error::Error;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use satf::data::{ReadOptions, read_log};
@@ -130,10 +132,49 @@ fn peak_mebibytes() -> f64 {
     kibibytes.map_or(f64::NAN, |kibibytes| kibibytes / 1024.0)
 }
 
+/// Seconds of every iteration.
+#[derive(Default)]
+struct Clock(Mutex<Vec<f64>>);
+
+impl Monitor for Clock {
+    fn iteration(&self, report: &Iteration, _: &dyn Snapshot) -> ControlFlow<()> {
+        if let Ok(mut seconds) = self.0.lock() {
+            seconds.push(report.seconds);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// How time grows with the users and with the ranks of users and items, on made-up logs of Beauty's shape.
+fn scaling() -> Result<(), Box<dyn Error>> {
+    println!("scaling, LA-SATF on logs of Beauty's shape: seconds of the faster of two iterations");
+    let run = |factor: usize, rank: usize| -> Result<(), Box<dyn Error>> {
+        let shape = ShapeOptions { users: 22_363 * factor, items: 12_101, rows: 198_502 * factor, seed: 1 };
+        let histories = histories_of(&like(&shape)?);
+        let config =
+            LaSatfConfig { user_rank: rank, item_rank: rank, num_iters: 2, ..LaSatfConfig::default() };
+        let operations = config.plan(&histories)?.ok_or("no plan")?.operations;
+        let rate = gemm_rate().single;
+        let clock = Clock::default();
+        config.fit(&histories, &clock)?;
+        let seconds = clock.0.into_inner()?.into_iter().fold(f64::INFINITY, f64::min);
+        println!(
+            "  users x{factor}, ranks {rank:4}: {seconds:6.2} s, {operations:.2e} operations planned, {:.0} % of {rate:.0} GFLOP/s",
+            operations / seconds / rate / 1e7
+        );
+        Ok(())
+    };
+    [1, 2, 4].iter().try_for_each(|&factor| run(factor, 300))?;
+    (100..=1000).step_by(100).try_for_each(|rank| run(1, rank))
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    if has("scaling") {
+        return scaling();
+    }
     let names_one = cases().iter().any(|case| has(case.name));
     for mut case in cases() {
         let is_wanted = if names_one { has(case.name) } else { matches!(case.name, "beauty" | "ml-1m") };

@@ -1,20 +1,14 @@
-//! The baselines on the real datasets, beside the paper's figures, as a Markdown page.
-//!
-//! `cargo run --release --example baselines -- ../shared/data docs/results/baselines.md`
-
-#![allow(clippy::print_stderr)]
+//! The baselines on the real datasets, beside the paper's figures.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
-use satf::data::{ReadOptions, read_log, write_atomically};
-use satf::evaluate::{EvaluateOptions, Evaluation, Measure, Metric, SeenPolicy, evaluate};
-use satf::linalg::gemm_rate;
+use satf::evaluate::{EvaluateOptions, Evaluation, SeenPolicy, evaluate};
 use satf::models::{ModelEntry, Recommender};
-use satf::prepare::{Partition, Split, SplitScheme, TiePolicy, Timeline};
+use satf::prepare::{Partition, TiePolicy};
 
-type Error = Box<dyn std::error::Error>;
+use super::{Error, Log, Scores, head, marked};
 
 /// A dataset, how it is cut, and what is run on it.
 struct Dataset {
@@ -124,48 +118,30 @@ const DATASETS: [Dataset; 5] = [
 /// Seeds of the shuffled tie order whose mean is reported.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-fn main() -> Result<(), Error> {
-    let mut arguments = std::env::args().skip(1);
-    let (Some(data), Some(output)) = (arguments.next(), arguments.next()) else {
-        return Err("usage: baselines DATA_FOLDER OUTPUT.md".into());
-    };
-    let rate = gemm_rate();
-    let mut page = format!(
-        "# Baselines on the real datasets\n\n\
-         Made by `cargo run --release --example baselines -- DATA docs/results/baselines.md` with satf {}, on {} cores \
-         with a GEMM rate of {:.0} GFLOP/s (single) and {:.0} (double) measured in the same run.\n\n\
-         Test split, refit on training + validation, all items ranked, n = 10. ± is one standard error. `file` is the \
+/// The page.
+pub(super) fn page(data: &Path) -> Result<String, Error> {
+    let mut page = head(
+        "Baselines on the real datasets",
+        "baselines",
+        "Test split, refit on training + validation, all items ranked, n = 10. ± is one standard error. `file` is the \
          paper's tie order; `shuffle` is the mean of seeds 1-3. The paper's figures stand beside ours with a mark: \
          = within two standard errors of ours, ▲ ours is above, ▼ below. PureSVD runs with the paper's ranks and \
          scalings, the others with their defaults.\n\n\
          The paper's MP column is lower than popularity deserves: all events seem to have shared one score vector there, so that items seen \
-         by one user stayed excluded for everyone after. `--seen pooled` does that and comes within two standard errors of it.\n",
-        env!("CARGO_PKG_VERSION"),
-        rayon::current_num_threads(),
-        rate.single,
-        rate.double,
+         by one user stayed excluded for everyone after. `--seen pooled` does that and comes within two standard errors of it.",
     );
     for dataset in &DATASETS {
-        let path = Path::new(&data).join(dataset.file);
-        if path.exists() {
-            page.push_str(&section(dataset, path)?);
-        } else {
-            eprintln!("{} is not there: left out", path.display());
+        if let Some(log) = Log::read(&data.join(dataset.file), dataset.offset, dataset.offset)? {
+            page.push_str(&section(dataset, &log)?);
         }
     }
-    write_atomically(Path::new(&output), |writer| std::io::Write::write_all(writer, page.as_bytes()))?;
-    Ok(())
+    Ok(page)
 }
 
-fn section(dataset: &Dataset, path: PathBuf) -> Result<String, Error> {
-    let (log, _) = read_log(&[path], &ReadOptions::default(), &())?;
-    let offset = dataset.offset.parse()?;
-    let cut = |ties: TiePolicy, seed: u64| -> Result<Partition, Error> {
-        let scheme = SplitScheme::Calendar { valid: offset, test: offset };
-        Ok(Split::new(Timeline::new(&log, ties, seed), scheme)?.test()?)
-    };
-    let file = cut(TiePolicy::File, 0)?;
-    let shuffled = SEEDS.iter().map(|&seed| cut(TiePolicy::Shuffle, seed)).collect::<Result<Vec<_>, _>>()?;
+fn section(dataset: &Dataset, log: &Log) -> Result<String, Error> {
+    let file = log.cut(TiePolicy::File, 0)?;
+    let shuffled =
+        SEEDS.iter().map(|&seed| log.cut(TiePolicy::Shuffle, seed)).collect::<Result<Vec<_>, _>>()?;
     let mut text = format!(
         "\n## {}\n\n{} valid and test, {} users, {} items, {} events scored\n\n\
          | model | NDCG | HR | COV | NDCG, HR, COV shuffled | paper | train s | score s |\n|---|---|---|---|---|---|---|---|\n",
@@ -178,33 +154,16 @@ fn section(dataset: &Dataset, path: PathBuf) -> Result<String, Error> {
     for run in dataset.runs {
         let (model, train) = fit(run, &file)?;
         let start = Instant::now();
-        let outcome = score_events(run, &*model, &file)?;
+        let scores = Scores::of(&score_events(run, &*model, &file)?);
         let score = start.elapsed().as_secs_f64();
         eprintln!("{} {}: {train:.1} s + {score:.1} s", dataset.name, run.label);
-        let [ndcg, hr] =
-            [Measure::Ndcg, Measure::HitRate].map(|m| outcome.estimate(Metric { measure: m, cutoff: 10 }));
-        let values = [(ndcg.value, ndcg.stderr), (hr.value, hr.stderr), (outcome.coverage(10), None)];
-        let shown = values.map(|(value, stderr)| match stderr {
-            Some(stderr) => format!("{value:.4} ± {stderr:.4}"),
-            None => format!("{value:.3}"),
-        });
-        let paper = run.paper.map_or_else(String::new, |paper| {
-            let marked = paper.iter().zip(values).map(|(&theirs, (ours, stderr))| match stderr {
-                Some(stderr) if (ours - theirs).abs() <= 2.0 * stderr + 0.0005 => format!("{theirs:.3} ="),
-                Some(_) if ours > theirs => format!("{theirs:.3} ▲"),
-                Some(_) => format!("{theirs:.3} ▼"),
-                None => format!("{theirs:.3}"),
-            });
-            marked.collect::<Vec<_>>().join(", ")
-        });
         writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {paper} | {train:.2} | {score:.2} |",
+            "| {} | {} | {} | {} | {train:.2} | {score:.2} |",
             run.label,
-            shown[0],
-            shown[1],
-            shown[2],
+            scores.cells(),
             mean_shuffled(run, &*model, &shuffled)?,
+            run.paper.map_or_else(String::new, |paper| marked(&scores, paper)),
         )?;
     }
     Ok(text)
@@ -214,20 +173,13 @@ fn section(dataset: &Dataset, path: PathBuf) -> Result<String, Error> {
 /// order of a history.
 fn mean_shuffled(run: &Run, fitted: &dyn Recommender, partitions: &[Partition]) -> Result<String, Error> {
     let reads_order = matches!(run.model, "vmis-knn" | "transitions");
-    let mut sums = [0.0; 3];
+    let mut all = Vec::new();
     for partition in partitions {
-        let outcome = if reads_order {
-            score_events(run, &*fit(run, partition)?.0, partition)?
-        } else {
-            score_events(run, fitted, partition)?
-        };
-        let value = |measure| outcome.estimate(Metric { measure, cutoff: 10 }).value;
-        let values = [value(Measure::Ndcg), value(Measure::HitRate), outcome.coverage(10)];
-        for (sum, value) in sums.iter_mut().zip(values) {
-            *sum += value / partitions.len() as f64;
-        }
+        let refitted = if reads_order { Some(fit(run, partition)?.0) } else { None };
+        all.push(Scores::of(&score_events(run, refitted.as_deref().unwrap_or(fitted), partition)?));
     }
-    Ok(format!("{:.4}, {:.4}, {:.3}", sums[0], sums[1], sums[2]))
+    let mean = Scores::mean(&all);
+    Ok(format!("{:.4}, {:.4}, {:.3}", mean.ndcg.0, mean.hit_rate.0, mean.coverage))
 }
 
 /// The fitted model and the seconds it took.
