@@ -24,7 +24,7 @@ pub struct SpectralDensity {
 
 impl SpectralDensity {
     /// Estimates with one panel of probes and at most `lanczos_steps` products with $A^T A$.
-    pub fn estimate<A: LinearOperator<f64>>(
+    pub fn estimate<A: LinearOperator>(
         operator: &A,
         lanczos_steps: usize,
         seed: u64,
@@ -86,7 +86,7 @@ fn larger(a: f64, b: f64) -> f64 {
 }
 
 /// Lanczos coefficients of every probe: `alphas[k][lane]`, `betas[k][lane]`.
-fn lanczos<A: LinearOperator<f64>>(
+fn lanczos<A: LinearOperator>(
     operator: &A,
     steps: usize,
     seed: u64,

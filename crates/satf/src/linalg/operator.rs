@@ -5,8 +5,6 @@
 //! whole cache line or two, and so that a panel with its image stays in cache while a polynomial in $A^T A$
 //! is applied to it. A panel with fewer columns in use is filled up with zeros.
 
-use super::Real;
-
 /// Columns of a panel: sixteen doubles are two cache lines, and keep a panel of ten thousand rows near the cores.
 pub const PANEL: usize = 16;
 
@@ -14,7 +12,7 @@ pub const PANEL: usize = 16;
 ///
 /// Both products are called from many threads at once, each with panels of its own, and must not start work in
 /// parallel themselves: the callers have more panels than cores.
-pub trait LinearOperator<T: Real>: Sync {
+pub trait LinearOperator: Sync {
     /// Rows of $A$.
     fn nrows(&self) -> usize;
 
@@ -22,14 +20,14 @@ pub trait LinearOperator<T: Real>: Sync {
     fn ncols(&self) -> usize;
 
     /// `y = A x`, where `x` has `ncols` rows and `y` has `nrows`. `y` comes with any content.
-    fn apply(&self, x: &[[T; PANEL]], y: &mut [[T; PANEL]]);
+    fn apply(&self, x: &[[f64; PANEL]], y: &mut [[f64; PANEL]]);
 
     /// `y = A^T x`, where `x` has `nrows` rows and `y` has `ncols`. `y` comes with any content.
-    fn apply_transpose(&self, x: &[[T; PANEL]], y: &mut [[T; PANEL]]);
+    fn apply_transpose(&self, x: &[[f64; PANEL]], y: &mut [[f64; PANEL]]);
 
     /// `y = A^T A x`, where `x` and `y` have `ncols` rows. `image`, of `nrows` rows, is room for `A x`; both come with
     /// any content.
-    fn apply_squared(&self, x: &[[T; PANEL]], image: &mut [[T; PANEL]], y: &mut [[T; PANEL]]) {
+    fn apply_squared(&self, x: &[[f64; PANEL]], image: &mut [[f64; PANEL]], y: &mut [[f64; PANEL]]) {
         self.apply(x, image);
         self.apply_transpose(image, y);
     }
@@ -43,7 +41,7 @@ pub trait LinearOperator<T: Real>: Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct Transposed<'a, A>(pub &'a A);
 
-impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Transposed<'_, A> {
+impl<A: LinearOperator> LinearOperator for Transposed<'_, A> {
     fn nrows(&self) -> usize {
         self.0.ncols()
     }
@@ -52,11 +50,11 @@ impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Transposed<'_, A> {
         self.0.nrows()
     }
 
-    fn apply(&self, x: &[[T; PANEL]], y: &mut [[T; PANEL]]) {
+    fn apply(&self, x: &[[f64; PANEL]], y: &mut [[f64; PANEL]]) {
         self.0.apply_transpose(x, y);
     }
 
-    fn apply_transpose(&self, x: &[[T; PANEL]], y: &mut [[T; PANEL]]) {
+    fn apply_transpose(&self, x: &[[f64; PANEL]], y: &mut [[f64; PANEL]]) {
         self.0.apply(x, y);
     }
 

@@ -1,11 +1,8 @@
 //! Compressed sparse matrices.
 
-use super::Real;
 use super::operator::{LinearOperator, PANEL};
 
 /// A sparse matrix in compressed rows, with its transpose beside it so that both products gather.
-///
-/// Values are kept in both precisions: the bulk of an iterative method runs in single, its checks in double.
 #[derive(Clone, Debug)]
 pub struct SparseMatrix {
     by_row: Compressed,
@@ -17,8 +14,7 @@ pub struct SparseMatrix {
 struct Compressed {
     offsets: Vec<usize>,
     indices: Vec<u32>,
-    single: Vec<f32>,
-    double: Vec<f64>,
+    values: Vec<f64>,
 }
 
 impl SparseMatrix {
@@ -40,16 +36,15 @@ impl SparseMatrix {
             for &(column, value) in &row_entries {
                 assert!((column as usize) < ncols, "column {column} of a matrix with {ncols} columns");
                 if by_row.indices.len() > start && by_row.indices.last() == Some(&column) {
-                    let last = by_row.double.len() - 1;
-                    by_row.double[last] += value;
+                    let last = by_row.values.len() - 1;
+                    by_row.values[last] += value;
                 } else {
                     by_row.indices.push(column);
-                    by_row.double.push(value);
+                    by_row.values.push(value);
                 }
             }
             by_row.offsets.push(by_row.indices.len());
         }
-        by_row.round();
         let by_column = by_row.transposed(ncols);
         SparseMatrix { by_row, by_column }
     }
@@ -65,25 +60,13 @@ impl SparseMatrix {
     /// If there is no such row.
     pub fn row(&self, i: usize) -> impl ExactSizeIterator<Item = (u32, f64)> {
         let range = self.by_row.offsets[i]..self.by_row.offsets[i + 1];
-        self.by_row.indices[range.clone()].iter().copied().zip(self.by_row.double[range].iter().copied())
-    }
-
-    fn count_rows(&self) -> usize {
-        self.by_row.offsets.len() - 1
-    }
-
-    fn count_columns(&self) -> usize {
-        self.by_column.offsets.len() - 1
+        self.by_row.indices[range.clone()].iter().copied().zip(self.by_row.values[range].iter().copied())
     }
 }
 
 impl Compressed {
     fn with_rows(rows: usize) -> Self {
-        Compressed { offsets: vec![0; rows + 1], indices: Vec::new(), single: Vec::new(), double: Vec::new() }
-    }
-
-    fn round(&mut self) {
-        self.single = self.double.iter().map(|&value| value as f32).collect();
+        Compressed { offsets: vec![0; rows + 1], indices: Vec::new(), values: Vec::new() }
     }
 
     fn transposed(&self, ncols: usize) -> Self {
@@ -95,30 +78,28 @@ impl Compressed {
             transposed.offsets[column + 1] += transposed.offsets[column];
         }
         transposed.indices = vec![0; self.indices.len()];
-        transposed.double = vec![0.0; self.indices.len()];
+        transposed.values = vec![0.0; self.indices.len()];
         let mut next = transposed.offsets.clone();
         for (row, ends) in self.offsets.windows(2).enumerate() {
             for entry in ends[0]..ends[1] {
                 let at = &mut next[self.indices[entry] as usize];
                 transposed.indices[*at] = row as u32;
-                transposed.double[*at] = self.double[entry];
+                transposed.values[*at] = self.values[entry];
                 *at += 1;
             }
         }
-        transposed.round();
         transposed
     }
 }
 
 /// `y = A x` row by row: every row of `y` is a weighted sum of gathered rows of `x`.
-struct Gather<'a, T> {
+struct Gather<'a> {
     matrix: &'a Compressed,
-    values: &'a [T],
-    x: &'a [[T; PANEL]],
-    y: &'a mut [[T; PANEL]],
+    x: &'a [[f64; PANEL]],
+    y: &'a mut [[f64; PANEL]],
 }
 
-impl<T: Real> pulp::WithSimd for Gather<'_, T> {
+impl pulp::WithSimd for Gather<'_> {
     type Output = ();
 
     // Inlined into a function compiled for the machine's vector unit; the loops over a panel's row vectorise.
@@ -126,9 +107,10 @@ impl<T: Real> pulp::WithSimd for Gather<'_, T> {
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _simd: S) {
         for (ends, out) in self.matrix.offsets.windows(2).zip(self.y) {
-            let mut sum = [T::default(); PANEL];
+            let mut sum = [0.0; PANEL];
             let range = ends[0]..ends[1];
-            for (&index, &value) in self.matrix.indices[range.clone()].iter().zip(&self.values[range]) {
+            for (&index, &value) in self.matrix.indices[range.clone()].iter().zip(&self.matrix.values[range])
+            {
                 let row = &self.x[index as usize];
                 for lane in 0..PANEL {
                     sum[lane] += value * row[lane];
@@ -140,23 +122,23 @@ impl<T: Real> pulp::WithSimd for Gather<'_, T> {
 }
 
 /// `y = A^T A x` row by row: the image of a row is gathered, and scattered again while it is in registers.
-struct GatherScatter<'a, T> {
+struct GatherScatter<'a> {
     matrix: &'a Compressed,
-    values: &'a [T],
-    x: &'a [[T; PANEL]],
-    y: &'a mut [[T; PANEL]],
+    x: &'a [[f64; PANEL]],
+    y: &'a mut [[f64; PANEL]],
 }
 
-impl<T: Real> pulp::WithSimd for GatherScatter<'_, T> {
+impl pulp::WithSimd for GatherScatter<'_> {
     type Output = ();
 
     #[allow(clippy::inline_always)]
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _simd: S) {
-        self.y.fill([T::default(); PANEL]);
+        self.y.fill([0.0; PANEL]);
         for ends in self.matrix.offsets.windows(2) {
-            let (indices, values) = (&self.matrix.indices[ends[0]..ends[1]], &self.values[ends[0]..ends[1]]);
-            let mut sum = [T::default(); PANEL];
+            let (indices, values) =
+                (&self.matrix.indices[ends[0]..ends[1]], &self.matrix.values[ends[0]..ends[1]]);
+            let mut sum = [0.0; PANEL];
             for (&index, &value) in indices.iter().zip(values) {
                 let row = &self.x[index as usize];
                 for lane in 0..PANEL {
@@ -173,49 +155,34 @@ impl<T: Real> pulp::WithSimd for GatherScatter<'_, T> {
     }
 }
 
-macro_rules! sparse_operator {
-    ($real:ty, $values:ident) => {
-        impl LinearOperator<$real> for SparseMatrix {
-            fn nrows(&self) -> usize {
-                self.count_rows()
-            }
+impl LinearOperator for SparseMatrix {
+    fn nrows(&self) -> usize {
+        self.by_row.offsets.len() - 1
+    }
 
-            fn ncols(&self) -> usize {
-                self.count_columns()
-            }
+    fn ncols(&self) -> usize {
+        self.by_column.offsets.len() - 1
+    }
 
-            fn apply(&self, x: &[[$real; PANEL]], y: &mut [[$real; PANEL]]) {
-                assert!(x.len() == self.count_columns() && y.len() == self.count_rows(), "panel heights");
-                let matrix = &self.by_row;
-                pulp::Arch::new().dispatch(Gather { matrix, values: &matrix.$values, x, y });
-            }
+    fn apply(&self, x: &[[f64; PANEL]], y: &mut [[f64; PANEL]]) {
+        assert!(x.len() == self.ncols() && y.len() == self.nrows(), "panel heights");
+        pulp::Arch::new().dispatch(Gather { matrix: &self.by_row, x, y });
+    }
 
-            fn apply_transpose(&self, x: &[[$real; PANEL]], y: &mut [[$real; PANEL]]) {
-                assert!(x.len() == self.count_rows() && y.len() == self.count_columns(), "panel heights");
-                let matrix = &self.by_column;
-                pulp::Arch::new().dispatch(Gather { matrix, values: &matrix.$values, x, y });
-            }
+    fn apply_transpose(&self, x: &[[f64; PANEL]], y: &mut [[f64; PANEL]]) {
+        assert!(x.len() == self.nrows() && y.len() == self.ncols(), "panel heights");
+        pulp::Arch::new().dispatch(Gather { matrix: &self.by_column, x, y });
+    }
 
-            fn apply_squared(
-                &self,
-                x: &[[$real; PANEL]],
-                _: &mut [[$real; PANEL]],
-                y: &mut [[$real; PANEL]],
-            ) {
-                assert!(x.len() == self.count_columns() && y.len() == self.count_columns(), "panel heights");
-                let matrix = &self.by_row;
-                pulp::Arch::new().dispatch(GatherScatter { matrix, values: &matrix.$values, x, y });
-            }
+    fn apply_squared(&self, x: &[[f64; PANEL]], _: &mut [[f64; PANEL]], y: &mut [[f64; PANEL]]) {
+        assert!(x.len() == self.ncols() && y.len() == self.ncols(), "panel heights");
+        pulp::Arch::new().dispatch(GatherScatter { matrix: &self.by_row, x, y });
+    }
 
-            fn flops_per_column(&self) -> f64 {
-                4.0 * self.num_entries() as f64
-            }
-        }
-    };
+    fn flops_per_column(&self) -> f64 {
+        4.0 * self.num_entries() as f64
+    }
 }
-
-sparse_operator!(f32, single);
-sparse_operator!(f64, double);
 
 #[cfg(test)]
 mod tests {
@@ -246,14 +213,10 @@ mod tests {
             matrix.apply(&x, &mut y);
             let mut back = vec![[f64::NAN; PANEL]; 23];
             matrix.apply_transpose(&y, &mut back);
-            let single: Vec<[f32; PANEL]> = x.iter().map(|row| row.map(|value| value as f32)).collect();
-            let mut single_y = vec![[f32::NAN; PANEL]; rows.len()];
-            matrix.apply(&single, &mut single_y);
             for lane in 0..PANEL {
                 for i in 0..rows.len() {
                     let expected: f64 = (0..23).map(|j| dense[i][j] * x[j][lane]).sum();
                     prop_assert!((y[i][lane] - expected).abs() < 1e-12);
-                    prop_assert!((f64::from(single_y[i][lane]) - expected).abs() < 1e-4);
                 }
                 for j in 0..23 {
                     let expected: f64 = (0..rows.len()).map(|i| dense[i][j] * y[i][lane]).sum();

@@ -90,7 +90,7 @@ impl Filter {
 
     /// Applies the filter to every column of `block`; `locked` holds the locked vectors in the order of their
     /// eigenvalues.
-    pub(super) fn apply<A: LinearOperator<f64>>(
+    pub(super) fn apply<A: LinearOperator>(
         &self,
         operator: &A,
         locked: MatRef<'_, f64>,
@@ -102,7 +102,7 @@ impl Filter {
         );
     }
 
-    fn apply_panel<A: LinearOperator<f64>>(
+    fn apply_panel<A: LinearOperator>(
         &self,
         operator: &A,
         locked: MatRef<'_, f64>,
@@ -153,7 +153,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    pub(super) fn new<A: LinearOperator<f64>>(operator: &A) -> Self {
+    pub(super) fn new<A: LinearOperator>(operator: &A) -> Self {
         let tall = || vec![[0.0; PANEL]; operator.ncols()];
         Scratch { current: tall(), next: tall(), image: vec![[0.0; PANEL]; operator.nrows()] }
     }

@@ -50,7 +50,7 @@ const MOST_PASSES: usize = 12;
 /// Lanczos steps of the density estimate.
 const LANCZOS_STEPS: usize = 64;
 
-pub(super) fn solve<A: LinearOperator<f64>>(
+pub(super) fn solve<A: LinearOperator>(
     operator: &A,
     rank: usize,
     params: &Params,
@@ -157,7 +157,7 @@ impl Strain {
     const LIMIT: f64 = 2e7;
 }
 
-impl<A: LinearOperator<f64>> Iteration<'_, A> {
+impl<A: LinearOperator> Iteration<'_, A> {
     /// Works on the next window until it is locked. Takes what the last window left over and returns what this one
     /// leaves; `None` if all that is left is numerically zero.
     fn window(&mut self, left_over: Mat<f64>, monitor: &dyn Monitor) -> Result<Option<Mat<f64>>, Error> {

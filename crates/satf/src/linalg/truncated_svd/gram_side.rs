@@ -14,7 +14,7 @@ use crate::linalg::dense::{orthonormalize, symmetric_eigen};
 use crate::linalg::operator::{LinearOperator, PANEL, Transposed};
 use crate::monitor::{Monitor, check_cancelled};
 
-pub(super) fn solve<A: LinearOperator<f64>>(
+pub(super) fn solve<A: LinearOperator>(
     operator: &A,
     rank: usize,
     params: &Params,
@@ -62,7 +62,7 @@ pub(super) fn solve<A: LinearOperator<f64>>(
 }
 
 /// $A^T A$, by its products with the unit vectors.
-fn squared<A: LinearOperator<f64>>(operator: &A) -> Mat<f64> {
+fn squared<A: LinearOperator>(operator: &A) -> Mat<f64> {
     let n = operator.ncols();
     let mut gram = Mat::zeros(n, n);
     gram.as_mut().par_col_chunks_mut(PANEL).enumerate().for_each_init(
@@ -80,7 +80,7 @@ fn squared<A: LinearOperator<f64>>(operator: &A) -> Mat<f64> {
 }
 
 /// $A X$ for the columns of $X$.
-fn apply_to_columns<A: LinearOperator<f64>>(operator: &A, x: MatRef<'_, f64>) -> Mat<f64> {
+fn apply_to_columns<A: LinearOperator>(operator: &A, x: MatRef<'_, f64>) -> Mat<f64> {
     let mut product = Mat::zeros(operator.nrows(), x.ncols());
     product.as_mut().par_col_chunks_mut(PANEL).zip(x.par_col_chunks(PANEL)).for_each_init(
         || Scratch::new(operator),

@@ -126,7 +126,7 @@ pub struct TruncatedSvd {
 /// The `rank` leading singular values and right singular vectors of `operator`.
 ///
 /// The monitor sees one stage of `rank` steps, and can stop the work between passes of the iteration.
-pub fn truncated_svd<A: LinearOperator<f64>>(
+pub fn truncated_svd<A: LinearOperator>(
     operator: &A,
     rank: usize,
     params: &Params,

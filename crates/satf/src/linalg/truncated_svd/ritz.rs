@@ -24,7 +24,7 @@ const LEAST_PIVOT_OF_RITZ: f64 = 1e-3;
 
 /// The coefficients of the Ritz vectors in the columns of `block`, largest Ritz value first: column $k$ of $L^{-T} Z$ gives
 /// the $k$-th Ritz vector. The columns of the block are scaled, or replaced by fewer if dependent.
-pub(super) fn ritz_coefficients<A: LinearOperator<f64>>(
+pub(super) fn ritz_coefficients<A: LinearOperator>(
     operator: &A,
     block: &mut Mat<f64>,
 ) -> Result<Mat<f64>, Error> {
@@ -87,7 +87,7 @@ fn independent_part(y: MatRef<'_, f64>) -> Result<Mat<f64>, Error> {
 }
 
 /// $A^T A Y$.
-fn apply_squared<A: LinearOperator<f64>>(operator: &A, y: MatRef<'_, f64>) -> Mat<f64> {
+fn apply_squared<A: LinearOperator>(operator: &A, y: MatRef<'_, f64>) -> Mat<f64> {
     let mut w = Mat::zeros(y.nrows(), y.ncols());
     w.as_mut().par_col_chunks_mut(PANEL).zip(y.par_col_chunks(PANEL)).for_each_init(
         || Scratch::new(operator),
@@ -102,7 +102,7 @@ fn apply_squared<A: LinearOperator<f64>>(operator: &A, y: MatRef<'_, f64>) -> Ma
 
 /// For every column $y$: the Rayleigh quotient $\theta$ and $\lVert A^T A y - \theta y \rVert / \lVert y \rVert$, in double
 /// precision.
-pub(super) fn residuals<A: LinearOperator<f64>>(operator: &A, block: MatRef<'_, f64>) -> Vec<(f64, f64)> {
+pub(super) fn residuals<A: LinearOperator>(operator: &A, block: MatRef<'_, f64>) -> Vec<(f64, f64)> {
     let panels: Vec<Vec<(f64, f64)>> = block
         .par_col_chunks(PANEL)
         .map_init(
