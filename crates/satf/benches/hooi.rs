@@ -41,8 +41,8 @@ struct Case {
 fn cases() -> Vec<Case> {
     let preset =
         |item_rank, user_rank, ranks: (usize, usize), attention_window, attention_decay| LaSatfConfig {
-            item_rank,
-            user_rank,
+            item_rank: Some(item_rank),
+            user_rank: Some(user_rank),
             attention_rank: ranks.0,
             sequences_rank: ranks.1,
             attention_window,
@@ -151,8 +151,12 @@ fn scaling() -> Result<(), Box<dyn Error>> {
     let run = |factor: usize, rank: usize| -> Result<(), Box<dyn Error>> {
         let shape = ShapeOptions { users: 22_363 * factor, items: 12_101, rows: 198_502 * factor, seed: 1 };
         let histories = histories_of(&like(&shape)?);
-        let config =
-            LaSatfConfig { user_rank: rank, item_rank: rank, num_iters: 2, ..LaSatfConfig::default() };
+        let config = LaSatfConfig {
+            user_rank: Some(rank),
+            item_rank: Some(rank),
+            num_iters: 2,
+            ..LaSatfConfig::default()
+        };
         let operations = config.plan(&histories)?.ok_or("no plan")?.operations;
         let rate = gemm_rate().single;
         let clock = Clock::default();

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tensor_model::{CommonFields, Precision, TensorModel};
+use super::tensor_model::{CommonFields, DEFAULT_RANK, Precision, TensorModel, default_rank};
 use super::{Learner, ModelError, Recommender};
 use crate::factorize::{HooiOptions, ItemUpdate, Plan, PositionModes, Start};
 use crate::monitor::Monitor;
@@ -19,10 +19,12 @@ use crate::tensor::{Attention, Decay, Normalization};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GaSatfConfig {
-    /// Columns of the user factor, $r_1$ (default 500). Lowered where the data does not bear it.
-    pub user_rank: usize,
-    /// Columns of the item factor, $r_2$ (default 500). Lowered where the data does not bear it.
-    pub item_rank: usize,
+    /// Columns of the user factor, $r_1$ (default: a quarter of the users, at most 500). Lowered where the data does not
+    /// bear it.
+    pub user_rank: Option<usize>,
+    /// Columns of the item factor, $r_2$ (default: a quarter of the items, at most 500). Lowered where the data does not
+    /// bear it.
+    pub item_rank: Option<usize>,
     /// Columns of the factor of positions, $r_3$: at most `max_len` (default 5).
     pub position_rank: usize,
     /// Fall of attention with distance, $f$: 0 to 100 (default 1; 0 attends to all positions alike).
@@ -62,8 +64,8 @@ pub struct GaSatfConfig {
 impl Default for GaSatfConfig {
     fn default() -> Self {
         GaSatfConfig {
-            user_rank: 500,
-            item_rank: 500,
+            user_rank: None,
+            item_rank: None,
             position_rank: 5,
             attention_decay: 1.0,
             attention_shape: Decay::Power,
@@ -100,7 +102,7 @@ impl GaSatfConfig {
         }
     }
 
-    fn model(&self) -> TensorModel {
+    fn model(&self, histories: &Histories) -> TensorModel {
         let modes = PositionModes::Global {
             attention: self.attention().matrix(self.max_len),
             rank: self.position_rank,
@@ -113,8 +115,8 @@ impl GaSatfConfig {
             rescaled: self.rescaled,
             precision: self.precision,
             options: HooiOptions {
-                user_rank: self.user_rank,
-                item_rank: self.item_rank,
+                user_rank: self.user_rank.unwrap_or_else(|| default_rank(histories.num_users())),
+                item_rank: self.item_rank.unwrap_or_else(|| default_rank(histories.num_items())),
                 num_iters: self.num_iters,
                 growth_tolerance: self.growth_tolerance,
                 start: self.start,
@@ -134,8 +136,8 @@ impl Learner for GaSatfConfig {
 
     fn check(&self) -> Result<(), ModelError> {
         let ranks = [
-            ("user_rank", self.user_rank, None),
-            ("item_rank", self.item_rank, None),
+            ("user_rank", self.user_rank.unwrap_or(DEFAULT_RANK), None),
+            ("item_rank", self.item_rank.unwrap_or(DEFAULT_RANK), None),
             ("position_rank", self.position_rank, Some(self.max_len)),
         ];
         let attention = self.attention();
@@ -153,12 +155,12 @@ impl Learner for GaSatfConfig {
 
     fn plan(&self, histories: &Histories) -> Result<Option<Plan>, ModelError> {
         self.check()?;
-        self.model().plan(histories).map(Some)
+        self.model(histories).plan(histories).map(Some)
     }
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         self.check()?;
-        self.model().fit(histories, monitor)
+        self.model(histories).fit(histories, monitor)
     }
 }
 
@@ -169,7 +171,7 @@ mod tests {
     #[test]
     fn all_faults_are_named_at_once() {
         let config = GaSatfConfig {
-            user_rank: 0,
+            user_rank: Some(0),
             scaling: f64::NAN,
             attention_decay: -1.0,
             attention_weights: Some(vec![0.0]),
@@ -186,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_rank_above_the_product_of_the_others_is_a_fault() {
-        let config = GaSatfConfig { user_rank: 5000, item_rank: 10, ..Default::default() };
+        let config = GaSatfConfig { user_rank: Some(5000), item_rank: Some(10), ..Default::default() };
         assert!(config.check().unwrap_err().to_string().contains("user_rank = 5000"));
     }
 

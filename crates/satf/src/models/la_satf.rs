@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tensor_model::{CommonFields, Precision, TensorModel};
+use super::tensor_model::{CommonFields, DEFAULT_RANK, Precision, TensorModel, default_rank};
 use super::{Fault, Learner, ModelError, Recommender};
 use crate::factorize::{HooiOptions, ItemUpdate, Plan, PositionModes, Start};
 use crate::monitor::Monitor;
@@ -19,10 +19,12 @@ use crate::tensor::{Attention, Decay, Normalization};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LaSatfConfig {
-    /// Columns of the user factor, $r_1$ (default 500). Lowered where the data does not bear it.
-    pub user_rank: usize,
-    /// Columns of the item factor, $r_2$ (default 500). Lowered where the data does not bear it.
-    pub item_rank: usize,
+    /// Columns of the user factor, $r_1$ (default: a quarter of the users, at most 500). Lowered where the data does not
+    /// bear it.
+    pub user_rank: Option<usize>,
+    /// Columns of the item factor, $r_2$ (default: a quarter of the items, at most 500). Lowered where the data does not
+    /// bear it.
+    pub item_rank: Option<usize>,
     /// Columns of the factor of positions within the window, $r_3$: at most the window (default 1).
     pub attention_rank: usize,
     /// Columns of the factor of where windows start, $r_4$: at most `max_len - attention_window + 1` (default 2).
@@ -66,8 +68,8 @@ pub struct LaSatfConfig {
 impl Default for LaSatfConfig {
     fn default() -> Self {
         LaSatfConfig {
-            user_rank: 500,
-            item_rank: 500,
+            user_rank: None,
+            item_rank: None,
             attention_rank: 1,
             sequences_rank: 2,
             attention_window: 2,
@@ -106,7 +108,7 @@ impl LaSatfConfig {
         }
     }
 
-    fn model(&self) -> TensorModel {
+    fn model(&self, histories: &Histories) -> TensorModel {
         let modes = PositionModes::Local {
             attention: self.attention().matrix(self.attention_window),
             num_positions: self.max_len,
@@ -121,8 +123,8 @@ impl LaSatfConfig {
             rescaled: self.rescaled,
             precision: self.precision,
             options: HooiOptions {
-                user_rank: self.user_rank,
-                item_rank: self.item_rank,
+                user_rank: self.user_rank.unwrap_or_else(|| default_rank(histories.num_users())),
+                item_rank: self.item_rank.unwrap_or_else(|| default_rank(histories.num_items())),
                 num_iters: self.num_iters,
                 growth_tolerance: self.growth_tolerance,
                 start: self.start,
@@ -144,8 +146,8 @@ impl Learner for LaSatfConfig {
         let window_fits = (1..=self.max_len).contains(&self.attention_window);
         let starts = (self.max_len + 1).saturating_sub(self.attention_window);
         let ranks = [
-            ("user_rank", self.user_rank, None),
-            ("item_rank", self.item_rank, None),
+            ("user_rank", self.user_rank.unwrap_or(DEFAULT_RANK), None),
+            ("item_rank", self.item_rank.unwrap_or(DEFAULT_RANK), None),
             ("attention_rank", self.attention_rank, window_fits.then_some(self.attention_window)),
             ("sequences_rank", self.sequences_rank, window_fits.then_some(starts)),
         ];
@@ -168,12 +170,12 @@ impl Learner for LaSatfConfig {
 
     fn plan(&self, histories: &Histories) -> Result<Option<Plan>, ModelError> {
         self.check()?;
-        self.model().plan(histories).map(Some)
+        self.model(histories).plan(histories).map(Some)
     }
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         self.check()?;
-        self.model().fit(histories, monitor)
+        self.model(histories).fit(histories, monitor)
     }
 }
 
@@ -184,7 +186,7 @@ mod tests {
     #[test]
     fn all_faults_are_named_at_once() {
         let config = LaSatfConfig {
-            user_rank: 0,
+            user_rank: Some(0),
             scaling: f64::NAN,
             attention_decay: -1.0,
             attention_weights: Some(vec![0.0]),
@@ -201,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_rank_above_the_product_of_the_others_is_a_fault() {
-        let config = LaSatfConfig { user_rank: 5000, item_rank: 10, ..Default::default() };
+        let config = LaSatfConfig { user_rank: Some(5000), item_rank: Some(10), ..Default::default() };
         assert!(config.check().unwrap_err().to_string().contains("user_rank = 5000"));
     }
 

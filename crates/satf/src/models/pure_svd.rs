@@ -23,7 +23,8 @@ const DEFAULT_RANK: usize = 200;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PureSvdConfig {
-    /// Number of singular vectors: 1 to the smaller of users and items (default: 200, fewer on a small log).
+    /// Number of singular vectors: 1 to the smaller of users and items (default: a quarter of
+    /// that, at most 200).
     pub rank: Option<usize>,
     /// Exponent `s` of the popularity debiasing, -10 to 10: 1 leaves popularity as it is, lower values favour rare
     /// items (default 0.4).
@@ -67,7 +68,7 @@ impl Learner for PureSvdConfig {
         if largest == 0 {
             return Err(ModelError::Data { model: Self::NAME, reason: "it has no rows".to_owned() });
         }
-        let rank = self.rank.unwrap_or(DEFAULT_RANK.min(largest));
+        let rank = self.rank.unwrap_or((largest / 4).clamp(1, DEFAULT_RANK));
         if rank > largest {
             let (users, items) = (histories.num_users(), histories.num_items());
             let expected = format!("1 to {largest} on this log of {users} users and {items} items");

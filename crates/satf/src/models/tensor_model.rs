@@ -28,6 +28,14 @@ pub enum Precision {
     Double,
 }
 
+/// Columns of the user and item factors at most, unless told otherwise.
+pub(super) const DEFAULT_RANK: usize = 500;
+
+/// Columns of a factor with so many rows: where the rank nears the dimension, a projector has nothing left to say.
+pub(super) fn default_rank(dimension: usize) -> usize {
+    (dimension / 4).clamp(1, DEFAULT_RANK)
+}
+
 /// A tensor model, ready to be fitted.
 pub(super) struct TensorModel {
     pub(super) name: &'static str,
