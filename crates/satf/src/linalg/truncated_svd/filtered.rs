@@ -429,7 +429,7 @@ fn project(vectors: MatRef<'_, f64>, mut block: MatMut<'_, f64>) {
     for _ in 0..3 {
         matmul(components.as_mut(), Accum::Replace, vectors.transpose(), block.as_ref(), 1.0);
         matmul(block.rb_mut(), Accum::Add, vectors, components.as_ref(), -1.0);
-        if block.as_ref().par_col_iter().all(|column| column.norm_l2() > 0.1) {
+        if block.as_ref().par_col_iter().all(|column| column.norm_l2() > 1e-3) {
             return;
         }
         normalize_columns(block.rb_mut());
