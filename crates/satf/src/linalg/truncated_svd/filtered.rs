@@ -420,18 +420,31 @@ fn beside(first: MatRef<'_, f64>, second: MatRef<'_, f64>) -> Mat<f64> {
     both
 }
 
-/// $Y \leftarrow Y - V V^T Y$ for columns of length one, again where so much cancels that rounding is left.
+/// $Y \leftarrow Y - V V^T Y$ for columns of length one. Those of which so much cancels that rounding would be left are
+/// projected again.
 fn project(vectors: MatRef<'_, f64>, mut block: MatMut<'_, f64>) {
+    // What is left has twelve good digits or more.
+    const LOST: f64 = 1e-4;
+    project_once(vectors, block.rb_mut());
+    for _ in 0..2 {
+        let columns = block.as_ref().par_col_iter().enumerate();
+        let lost: Vec<usize> = columns.filter(|(_, y)| y.norm_l2() < LOST).map(|(k, _)| k).collect();
+        if lost.is_empty() {
+            return;
+        }
+        let mut again = Mat::zeros(block.nrows(), lost.len());
+        lost.iter().enumerate().for_each(|(to, &k)| again.col_mut(to).copy_from(block.as_ref().col(k)));
+        normalize_columns(again.as_mut());
+        project_once(vectors, again.as_mut());
+        lost.iter().enumerate().for_each(|(from, &k)| block.rb_mut().col_mut(k).copy_from(again.col(from)));
+    }
+}
+
+fn project_once(vectors: MatRef<'_, f64>, block: MatMut<'_, f64>) {
     if vectors.ncols() == 0 || block.ncols() == 0 {
         return;
     }
     let mut components = Mat::zeros(vectors.ncols(), block.ncols());
-    for _ in 0..3 {
-        matmul(components.as_mut(), Accum::Replace, vectors.transpose(), block.as_ref(), 1.0);
-        matmul(block.rb_mut(), Accum::Add, vectors, components.as_ref(), -1.0);
-        if block.as_ref().par_col_iter().all(|column| column.norm_l2() > 1e-3) {
-            return;
-        }
-        normalize_columns(block.rb_mut());
-    }
+    matmul(components.as_mut(), Accum::Replace, vectors.transpose(), block.as_ref(), 1.0);
+    matmul(block, Accum::Add, vectors, components.as_ref(), -1.0);
 }
