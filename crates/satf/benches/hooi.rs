@@ -39,8 +39,8 @@ struct Case {
 fn cases() -> Vec<Case> {
     let preset =
         |item_rank, user_rank, ranks: (usize, usize), attention_window, attention_decay| LaSatfConfig {
-            item_rank,
-            user_rank,
+            item_rank: Some(item_rank),
+            user_rank: Some(user_rank),
             attention_rank: ranks.0,
             sequences_rank: ranks.1,
             attention_window,

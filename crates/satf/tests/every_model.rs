@@ -47,8 +47,8 @@ fn every_model() -> Vec<Case> {
         case(
             "ga-satf, rescaled",
             GaSatfConfig {
-                user_rank: 12,
-                item_rank: 9,
+                user_rank: Some(12),
+                item_rank: Some(9),
                 position_rank: 3,
                 rescaled: true,
                 ..Default::default()
@@ -59,8 +59,8 @@ fn every_model() -> Vec<Case> {
         case(
             "la-satf, double",
             LaSatfConfig {
-                user_rank: 12,
-                item_rank: 9,
+                user_rank: Some(12),
+                item_rank: Some(9),
                 attention_rank: 3,
                 sequences_rank: 4,
                 attention_window: 6,

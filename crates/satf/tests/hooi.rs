@@ -383,12 +383,12 @@ proptest! {
         let attention_normalization = if normalized { Normalization::Rows } else { Normalization::None };
         let learners: [Box<dyn Learner>; 2] = [
             Box::new(GaSatfConfig {
-                user_rank: ranks.0, item_rank: ranks.1, position_rank: ranks.2, max_len, rescaled, precision, item_update,
+                user_rank: Some(ranks.0), item_rank: Some(ranks.1), position_rank: ranks.2, max_len, rescaled, precision, item_update,
                 start, attention_shape, attention_normalization, attention_decay: decay, scaling, num_iters: 4,
                 ..GaSatfConfig::default()
             }),
             Box::new(LaSatfConfig {
-                user_rank: ranks.0, item_rank: ranks.1, attention_rank: ranks.2, sequences_rank: ranks.3, max_len,
+                user_rank: Some(ranks.0), item_rank: Some(ranks.1), attention_rank: ranks.2, sequences_rank: ranks.3, max_len,
                 attention_window: window, rescaled, precision, item_update, start, attention_shape,
                 attention_normalization, attention_decay: decay, scaling, num_iters: 4,
                 ..LaSatfConfig::default()

@@ -8,7 +8,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tensor_model::{CommonFields, Precision, TensorModel};
+use super::fold_in::FoldIn;
+use super::tensor_model::{CommonFields, DEFAULT_RANK, Precision, TensorModel, given_ranks};
+use super::tensors::{StoredTensors, TensorError};
 use super::{Learner, ModelError, Recommender};
 use crate::factorize::{HooiOptions, ItemUpdate, Plan, PositionModes, Start};
 use crate::monitor::Monitor;
@@ -19,10 +21,11 @@ use crate::tensor::{Attention, Decay, Normalization};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GaSatfConfig {
-    /// Columns of the user factor, $r_1$ (default 500). Lowered where the data does not bear it.
-    pub user_rank: usize,
-    /// Columns of the item factor, $r_2$ (default 500). Lowered where the data does not bear it.
-    pub item_rank: usize,
+    /// Columns of the user factor, $r_1$ (default: 500, fewer on a small log). Lowered where the data does not bear it.
+    pub user_rank: Option<usize>,
+    /// Columns of the item factor, $r_2$ (default: 500, at most a quarter of the items). Lowered where the data does not
+    /// bear it.
+    pub item_rank: Option<usize>,
     /// Columns of the factor of positions, $r_3$: at most `max_len` (default 5).
     pub position_rank: usize,
     /// Fall of attention with distance, $f$: 0 to 100 (default 1; 0 attends to all positions alike).
@@ -62,8 +65,8 @@ pub struct GaSatfConfig {
 impl Default for GaSatfConfig {
     fn default() -> Self {
         GaSatfConfig {
-            user_rank: 500,
-            item_rank: 500,
+            user_rank: None,
+            item_rank: None,
             position_rank: 5,
             attention_decay: 1.0,
             attention_shape: Decay::Power,
@@ -112,9 +115,11 @@ impl GaSatfConfig {
             scaling: self.scaling,
             rescaled: self.rescaled,
             precision: self.precision,
+            user_rank: self.user_rank,
+            item_rank: self.item_rank,
             options: HooiOptions {
-                user_rank: self.user_rank,
-                item_rank: self.item_rank,
+                user_rank: DEFAULT_RANK,
+                item_rank: DEFAULT_RANK,
                 num_iters: self.num_iters,
                 growth_tolerance: self.growth_tolerance,
                 start: self.start,
@@ -133,9 +138,10 @@ impl Learner for GaSatfConfig {
     }
 
     fn check(&self) -> Result<(), ModelError> {
+        let (user_rank, item_rank) = given_ranks(self.user_rank, self.item_rank, self.position_rank);
         let ranks = [
-            ("user_rank", self.user_rank, None),
-            ("item_rank", self.item_rank, None),
+            ("user_rank", user_rank, None),
+            ("item_rank", item_rank, None),
             ("position_rank", self.position_rank, Some(self.max_len)),
         ];
         let attention = self.attention();
@@ -160,6 +166,10 @@ impl Learner for GaSatfConfig {
         self.check()?;
         self.model().fit(histories, monitor)
     }
+
+    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        FoldIn::restore(tensors)
+    }
 }
 
 #[cfg(test)]
@@ -169,7 +179,7 @@ mod tests {
     #[test]
     fn all_faults_are_named_at_once() {
         let config = GaSatfConfig {
-            user_rank: 0,
+            user_rank: Some(0),
             scaling: f64::NAN,
             attention_decay: -1.0,
             attention_weights: Some(vec![0.0]),
@@ -186,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_rank_above_the_product_of_the_others_is_a_fault() {
-        let config = GaSatfConfig { user_rank: 5000, item_rank: 10, ..Default::default() };
+        let config = GaSatfConfig { user_rank: Some(5000), item_rank: Some(10), ..Default::default() };
         assert!(config.check().unwrap_err().to_string().contains("user_rank = 5000"));
     }
 

@@ -8,7 +8,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tensor_model::{CommonFields, Precision, TensorModel};
+use super::fold_in::FoldIn;
+use super::tensor_model::{CommonFields, DEFAULT_RANK, Precision, TensorModel, given_ranks};
+use super::tensors::{StoredTensors, TensorError};
 use super::{Fault, Learner, ModelError, Recommender};
 use crate::factorize::{HooiOptions, ItemUpdate, Plan, PositionModes, Start};
 use crate::monitor::Monitor;
@@ -19,10 +21,11 @@ use crate::tensor::{Attention, Decay, Normalization};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LaSatfConfig {
-    /// Columns of the user factor, $r_1$ (default 500). Lowered where the data does not bear it.
-    pub user_rank: usize,
-    /// Columns of the item factor, $r_2$ (default 500). Lowered where the data does not bear it.
-    pub item_rank: usize,
+    /// Columns of the user factor, $r_1$ (default: 500, fewer on a small log). Lowered where the data does not bear it.
+    pub user_rank: Option<usize>,
+    /// Columns of the item factor, $r_2$ (default: 500, at most a quarter of the items). Lowered where the data does not
+    /// bear it.
+    pub item_rank: Option<usize>,
     /// Columns of the factor of positions within the window, $r_3$: at most the window (default 1).
     pub attention_rank: usize,
     /// Columns of the factor of where windows start, $r_4$: at most `max_len - attention_window + 1` (default 2).
@@ -66,8 +69,8 @@ pub struct LaSatfConfig {
 impl Default for LaSatfConfig {
     fn default() -> Self {
         LaSatfConfig {
-            user_rank: 500,
-            item_rank: 500,
+            user_rank: None,
+            item_rank: None,
             attention_rank: 1,
             sequences_rank: 2,
             attention_window: 2,
@@ -120,9 +123,11 @@ impl LaSatfConfig {
             scaling: self.scaling,
             rescaled: self.rescaled,
             precision: self.precision,
+            user_rank: self.user_rank,
+            item_rank: self.item_rank,
             options: HooiOptions {
-                user_rank: self.user_rank,
-                item_rank: self.item_rank,
+                user_rank: DEFAULT_RANK,
+                item_rank: DEFAULT_RANK,
                 num_iters: self.num_iters,
                 growth_tolerance: self.growth_tolerance,
                 start: self.start,
@@ -141,11 +146,16 @@ impl Learner for LaSatfConfig {
     }
 
     fn check(&self) -> Result<(), ModelError> {
+        let (user_rank, item_rank) = given_ranks(
+            self.user_rank,
+            self.item_rank,
+            self.attention_rank.saturating_mul(self.sequences_rank),
+        );
         let window_fits = (1..=self.max_len).contains(&self.attention_window);
         let starts = (self.max_len + 1).saturating_sub(self.attention_window);
         let ranks = [
-            ("user_rank", self.user_rank, None),
-            ("item_rank", self.item_rank, None),
+            ("user_rank", user_rank, None),
+            ("item_rank", item_rank, None),
             ("attention_rank", self.attention_rank, window_fits.then_some(self.attention_window)),
             ("sequences_rank", self.sequences_rank, window_fits.then_some(starts)),
         ];
@@ -175,6 +185,10 @@ impl Learner for LaSatfConfig {
         self.check()?;
         self.model().fit(histories, monitor)
     }
+
+    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        FoldIn::restore(tensors)
+    }
 }
 
 #[cfg(test)]
@@ -184,7 +198,7 @@ mod tests {
     #[test]
     fn all_faults_are_named_at_once() {
         let config = LaSatfConfig {
-            user_rank: 0,
+            user_rank: Some(0),
             scaling: f64::NAN,
             attention_decay: -1.0,
             attention_weights: Some(vec![0.0]),
@@ -201,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_rank_above_the_product_of_the_others_is_a_fault() {
-        let config = LaSatfConfig { user_rank: 5000, item_rank: 10, ..Default::default() };
+        let config = LaSatfConfig { user_rank: Some(5000), item_rank: Some(10), ..Default::default() };
         assert!(config.check().unwrap_err().to_string().contains("user_rank = 5000"));
     }
 
