@@ -231,7 +231,7 @@ impl Recommender for FoldIn {
         tensors
     }
 
-    /// $w_l \langle P_R[j_l], P_L[j] \rangle$, in double precision.
+    /// $w_l$ times the product of rows $j_l$ of $P_R$ and $j$ of $P_L$, in double precision.
     fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
         let left = self.row(&self.left, item);
         let product = |past: ItemIndex| dot(self.row(&self.right, past), left);
