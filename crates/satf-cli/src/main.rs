@@ -1,6 +1,7 @@
-//! The `satf` command: from a raw log to honest scores.
+//! The `satf` command: from a raw log to honest scores and recommendations.
 
 mod args;
+mod chart;
 mod commands;
 mod table;
 mod terminal;
@@ -21,6 +22,10 @@ fn main() -> ExitCode {
         Command::Prepare(options) => commands::prepare::run(options, &terminal),
         Command::Stats(options) => commands::stats::run(options, &terminal),
         Command::Evaluate(options) => commands::evaluate::run(options, &terminal),
+        Command::Train(options) => commands::train::run(options, &terminal),
+        Command::Recommend(options) => commands::recommend::run(options, &terminal),
+        Command::Similar(options) => commands::similar::run(options, &terminal),
+        Command::Inspect(options) => commands::inspect::run(options, &terminal),
         Command::Plan(options) => commands::plan::run(options, &terminal),
         Command::Compare(options) => commands::compare::run(options, &terminal),
         Command::Models(options) => commands::models::run(options, &terminal),

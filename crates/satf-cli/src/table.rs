@@ -61,8 +61,24 @@ pub(crate) fn count(number: usize) -> String {
     text
 }
 
+/// `29.1 MiB`
+pub(crate) fn bytes(number: u64) -> String {
+    let size = number as f64;
+    let units = [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.into_iter().find(|(unit, _)| number >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", size / unit as f64),
+        None => format!("{number} bytes"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn sizes_have_units() {
+        let shown: Vec<String> = [12, 1536, 30 << 20].map(super::bytes).to_vec();
+        assert_eq!(shown, ["12 bytes", "1.5 KiB", "30.0 MiB"]);
+    }
+
     #[test]
     fn counts_are_grouped() {
         let shown: Vec<String> = [0, 12, 999, 1000, 1_000_209].map(super::count).to_vec();

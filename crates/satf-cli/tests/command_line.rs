@@ -12,7 +12,20 @@ use serde_json::Value;
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    for command in ["prepare", "stats", "evaluate", "plan", "compare", "models", "generate", "demo"] {
+    for command in [
+        "prepare",
+        "stats",
+        "evaluate",
+        "train",
+        "recommend",
+        "similar",
+        "inspect",
+        "plan",
+        "compare",
+        "models",
+        "generate",
+        "demo",
+    ] {
         let help = satf(&[command, "--help"]).succeeds();
         assert!(help.contains("Example") && help.contains(&format!("satf {command}")), "{command}: {help}");
     }

@@ -8,6 +8,9 @@ mod satf_binary;
 
 use std::path::PathBuf;
 
+use satf::evaluate::rank_unseen;
+use satf::prepare::{Split, SplitScheme, TiePolicy, Timeline};
+use satf::recommend::Model;
 use satf_binary::satf;
 use serde_json::Value;
 
@@ -78,4 +81,65 @@ fn beauty_has_the_events_and_the_scores_of_the_reference() {
     let (file, shuffled) = (run("transitions", "file"), run("transitions", "shuffle"));
     assert!((value(&file, "NDCG@10") - 0.083).abs() < 0.003, "{}", value(&file, "NDCG@10"));
     assert!(value(&shuffled, "NDCG@10") < 0.07, "{}", value(&shuffled, "NDCG@10"));
+}
+
+#[test]
+fn train_and_recommend_give_the_lists_that_evaluate_scored() {
+    let Some(path) = dataset("amz-beauty.csv.gz") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (model, histories, next, scores) =
+        (file("beauty.satf"), file("histories.jsonl"), file("next.jsonl"), file("scores.csv"));
+    satf(&["evaluate", &path, "--preset", "la-satf/amz-b", "--per-event", &scores, "-q"]).succeeds();
+    satf(&["train", &path, "--preset", "la-satf/amz-b", "--leave-out", "3weeks", "-o", &model, "-q"])
+        .succeeds();
+
+    // The histories the evaluation predicts from, and the lists the library ranks for them.
+    let (log, _) = satf::data::read_log(&[path.into()], &satf::data::ReadOptions::default(), &()).unwrap();
+    let offset = "3weeks".parse().unwrap();
+    let scheme = SplitScheme::Calendar { valid: offset, test: offset };
+    let partition = Split::new(Timeline::new(&log, TiePolicy::File, 0), scheme).unwrap().test().unwrap();
+    let catalog = &partition.train.catalog;
+    let mut lines = String::new();
+    for (at, event) in partition.holdout.events.iter().enumerate() {
+        let items: Vec<String> =
+            partition.holdout.history(event).iter().map(|item| catalog.get(item.get()).to_string()).collect();
+        lines.push_str(&format!("{}\n", serde_json::json!({ "user_id": at, "history": items })));
+    }
+    std::fs::write(&histories, lines).unwrap();
+    satf(&["recommend", &model, "--histories", &histories, "-o", &next, "-q"]).succeeds();
+    let mut lists = vec![Vec::new(); partition.holdout.events.len()];
+    for line in std::fs::read_to_string(&next).unwrap().lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let score: f32 = row["score"].to_string().parse().unwrap();
+        let item = row["item_id"].as_str().map_or_else(|| row["item_id"].to_string(), str::to_owned);
+        lists[row["user_id"].as_u64().unwrap() as usize].push((item, score.to_bits()));
+    }
+
+    // Every target stands where the evaluation found it.
+    let scores = std::fs::read_to_string(&scores).unwrap();
+    let mut scores = scores.lines();
+    let rank_at = scores.next().unwrap().split(',').position(|name| name == "rank").unwrap();
+    let mut hits = 0;
+    for ((line, event), list) in scores.zip(&partition.holdout.events).zip(&lists) {
+        let expected = line.split(',').nth(rank_at).unwrap();
+        let target = catalog.get(event.target.get()).to_string();
+        let rank = list.iter().position(|(item, _)| *item == target).map(|rank| (rank + 1).to_string());
+        assert_eq!(rank.clone().unwrap_or_default(), expected, "event of {target}");
+        hits += usize::from(rank.is_some());
+    }
+    assert!(hits > 300, "{hits} hits");
+
+    // And every list is the one that scoring and ranking as the evaluation does gives, score by score.
+    let loaded = Model::load(&model).unwrap();
+    let mut scores = vec![0f32; catalog.len()];
+    for (event, list) in partition.holdout.events.iter().zip(&lists) {
+        let history = partition.holdout.history(event);
+        loaded.recommender().score_batch(&[history], &mut scores);
+        let ranked: Vec<(String, u32)> = rank_unseen(&mut scores, history, 10)
+            .iter()
+            .map(|scored| (catalog.get(scored.item.get()).to_string(), scored.score.to_bits()))
+            .collect();
+        assert_eq!(&ranked, list);
+    }
 }

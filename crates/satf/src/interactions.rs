@@ -41,6 +41,35 @@ pub enum Id<'a> {
     Text(&'a str),
 }
 
+impl Id<'_> {
+    /// The id with a text of its own.
+    pub fn to_owned(self) -> OwnedId {
+        match self {
+            Id::Integer(id) => OwnedId::Integer(id),
+            Id::Text(id) => OwnedId::Text(id.into()),
+        }
+    }
+}
+
+/// An id that borrows from nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum OwnedId {
+    /// An integer id.
+    Integer(i64),
+    /// A string id.
+    Text(Box<str>),
+}
+
+impl OwnedId {
+    /// The id as others take it.
+    pub fn as_id(&self) -> Id<'_> {
+        match self {
+            OwnedId::Integer(id) => Id::Integer(*id),
+            OwnedId::Text(id) => Id::Text(id),
+        }
+    }
+}
+
 impl fmt::Display for Id<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -74,7 +74,9 @@ pub(crate) fn run(arguments: &DemoArguments, terminal: &Terminal) -> anyhow::Res
         "\nThe same by hand, step by step, or with a log of your own:\n\
          \n  satf generate -o raw.csv\
          \n  satf prepare raw.csv --core 5 -o shop.parquet\
-         \n  satf evaluate shop.parquet --model mp,pure-svd,transitions --valid 1month --test 1month",
+         \n  satf evaluate shop.parquet --model mp,pure-svd,transitions --valid 1month --test 1month\
+         \n  satf train shop.parquet -o shop.satf\
+         \n  satf recommend shop.satf --history \"laptop,laptop sleeve\"",
     );
     table::print(&text)
 }

@@ -153,7 +153,8 @@ fn named(names: &[String], wanted: &str) -> Option<usize> {
     exact.or_else(similar).or_else(numbered)
 }
 
-fn common(names: &[String], role: Role) -> Option<usize> {
+/// The column with the surest common name of a role.
+pub(super) fn common(names: &[String], role: Role) -> Option<usize> {
     let names: Vec<String> = names.iter().map(|name| normalized(name)).collect();
     role.common_names().iter().find_map(|common| names.iter().position(|name| name == common))
 }

@@ -20,10 +20,13 @@ mod log_builder;
 mod options;
 mod parquet;
 mod python_literal;
+mod recommendations;
 mod records;
 mod source;
 mod steam;
 mod time;
+mod titles;
+mod user_histories;
 mod write;
 
 use std::fs;
@@ -32,6 +35,9 @@ use std::path::PathBuf;
 pub use error::{DataError, Place};
 pub use format::Format;
 pub use options::{FileReport, IdType, ReadOptions, ReadReport, TimeUnit};
+pub use recommendations::{RecommendationFormat, RecommendationWriter};
+pub use titles::{Titles, read_titles};
+pub use user_histories::{UserHistories, UserHistory};
 pub use write::{LogFormat, write_atomically, write_log};
 
 use crate::interactions::Interactions;

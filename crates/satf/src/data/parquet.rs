@@ -88,7 +88,10 @@ pub(super) fn read(source: Source<'_>, intake: &mut Intake<'_>) -> Result<u64, D
 }
 
 /// Runs a step of the decoder, which answers some damaged files with a panic where it should with an error.
-fn guarded<T, E: Display>(path: &Path, decode: impl FnOnce() -> Result<T, E>) -> Result<T, DataError> {
+pub(super) fn guarded<T, E: Display>(
+    path: &Path,
+    decode: impl FnOnce() -> Result<T, E>,
+) -> Result<T, DataError> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(broken(path, error.to_string())),
@@ -96,7 +99,7 @@ fn guarded<T, E: Display>(path: &Path, decode: impl FnOnce() -> Result<T, E>) ->
     }
 }
 
-fn broken(path: &Path, reason: impl Into<Box<str>>) -> DataError {
+pub(super) fn broken(path: &Path, reason: impl Into<Box<str>>) -> DataError {
     DataError::Parquet { path: path.to_owned(), reason: reason.into() }
 }
 
@@ -119,7 +122,7 @@ impl Chosen {
     }
 }
 
-fn check_type(path: &Path, role: Role, name: &str, data_type: &DataType) -> Result<(), DataError> {
+pub(super) fn check_type(path: &Path, role: Role, name: &str, data_type: &DataType) -> Result<(), DataError> {
     let plain = match data_type {
         DataType::Dictionary(_, values) => values,
         plain => plain,
@@ -152,7 +155,7 @@ fn is_binary(data_type: &DataType) -> bool {
 }
 
 /// A column of a batch in one of few shapes.
-enum Column {
+pub(super) enum Column {
     Integers(Int64Array),
     Unsigned(UInt64Array),
     Floats(Float64Array),
@@ -167,7 +170,7 @@ enum Column {
 }
 
 impl Column {
-    fn new(array: &ArrayRef) -> Result<Self, arrow_schema::ArrowError> {
+    pub(super) fn new(array: &ArrayRef) -> Result<Self, arrow_schema::ArrowError> {
         const DAY: i64 = 86_400_000_000;
         Ok(match array.data_type() {
             DataType::Dictionary(_, values) => return Column::new(&cast(array, values)?),
@@ -193,7 +196,7 @@ impl Column {
         })
     }
 
-    fn get(&self, row: usize) -> Field<'_> {
+    pub(super) fn get(&self, row: usize) -> Field<'_> {
         const NULL: Field<'static> = Field::Other("null");
         match self {
             Column::Integers(values) if values.is_valid(row) => Field::Integer(values.value(row)),

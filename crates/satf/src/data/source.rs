@@ -33,7 +33,7 @@ pub(super) struct Source<'a> {
     path: PathBuf,
     compression: Option<&'static str>,
     is_parquet: bool,
-    reader: Box<dyn Read + 'a>,
+    reader: Box<dyn Read + Send + 'a>,
     /// Bytes `start..end` are read and not yet handed out.
     buffer: Vec<u8>,
     start: usize,
@@ -45,7 +45,15 @@ pub(super) struct Source<'a> {
 
 impl<'a> Source<'a> {
     pub(super) fn open(path: &Path, monitor: &'a dyn Monitor) -> Result<Self, DataError> {
-        let mut file = File::open(path).map_err(|source| DataError::open(path, source))?;
+        Source::from_reader(path, File::open(path).map_err(|source| DataError::open(path, source))?, monitor)
+    }
+
+    /// The same from anything that can be read; `path` is what messages call it.
+    pub(super) fn from_reader(
+        path: &Path,
+        mut file: impl Read + Send + 'a,
+        monitor: &'a dyn Monitor,
+    ) -> Result<Self, DataError> {
         let mut magic = Vec::new();
         file.by_ref()
             .take(MAGIC_LENGTH)
@@ -60,7 +68,7 @@ impl<'a> Source<'a> {
         let is_parquet = magic == *b"PAR1";
         let file = BufReader::with_capacity(CHUNK, Watched { file, monitor });
         let file = io::Cursor::new(magic).chain(file);
-        let (reader, compression): (Box<dyn Read + 'a>, _) = if is_gzip {
+        let (reader, compression): (Box<dyn Read + Send + 'a>, _) = if is_gzip {
             (Box::new(flate2::bufread::MultiGzDecoder::new(file)), Some("gzip"))
         } else if is_zstd {
             let decoder = zstd::stream::read::Decoder::with_buffer(file);
@@ -233,12 +241,12 @@ fn is_blank(text: &[u8]) -> bool {
 }
 
 /// A file that tells the monitor how far it got.
-struct Watched<'a> {
-    file: File,
+struct Watched<'a, R> {
+    file: R,
     monitor: &'a dyn Monitor,
 }
 
-impl Read for Watched<'_> {
+impl<R: Read> Read for Watched<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let got = self.file.read(buffer)?;
         self.monitor.advance(got as u64);

@@ -118,7 +118,7 @@ impl Monitor for EarlyStopping<'_> {
 mod tests {
     use super::*;
     use crate::interactions::ItemIndex;
-    use crate::models::ModelError;
+    use crate::models::{ModelError, Shares, Tensor};
     use crate::prepare::testing::log;
     use crate::prepare::{Split, SplitScheme, TiePolicy, Timeline};
 
@@ -147,6 +147,14 @@ mod tests {
 
         fn memory_bytes(&self) -> usize {
             0
+        }
+
+        fn tensors(&self) -> Vec<Tensor<'_>> {
+            Vec::new()
+        }
+
+        fn shares(&self, history: &[ItemIndex], _item: ItemIndex) -> Shares {
+            Shares::of_none(history, 0.0)
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Half-width of a 95 % interval in standard errors (normal approximation).
 const Z_95: f64 = 1.959_963_984_540_054;
@@ -80,7 +80,7 @@ impl Serialize for Metric {
 }
 
 /// A mean over events and how sure it is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The mean.
     pub value: f64,

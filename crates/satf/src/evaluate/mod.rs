@@ -11,5 +11,6 @@ pub use compare::{CompareOptions, Difference, ResampleUnit, compare};
 pub use early_stopping::{Best, EarlyStopping, EarlyStoppingOutcome};
 pub use metrics::{Estimate, Measure, Metric};
 pub use per_event::{PairedEvents, PerEvent, PerEventError, write_per_event};
+pub(crate) use protocol::histories_at_once;
 pub use protocol::{EvaluateError, EvaluateOptions, Evaluation, SeenPolicy, evaluate, rank_unseen};
 pub use top_n::{EXCLUDED, Scored, top_n};

@@ -106,7 +106,7 @@ pub fn evaluate(
     if model.num_items() != num_items {
         return Err(EvaluateError::Catalog { model: model.num_items(), holdout: num_items });
     }
-    let batch = options.batch.unwrap_or((BATCH_BYTES / 4 / num_items.max(1)).clamp(16, 1024)).max(1);
+    let batch = options.batch.unwrap_or(histories_at_once(num_items)).max(1);
 
     let pooled = (options.seen == SeenPolicy::Pooled).then(|| first_event_that_saw(holdout, num_items));
     monitor.begin("evaluating", holdout.events.len() as u64);
@@ -142,6 +142,11 @@ pub fn evaluate(
         monitor.advance(events.len() as u64);
     }
     Ok(Evaluation { cutoffs, ranks, best_rank, counts: holdout.counts })
+}
+
+/// How many histories are scored at once for a catalogue of this size.
+pub(crate) fn histories_at_once(num_items: usize) -> usize {
+    (BATCH_BYTES / 4 / num_items.max(1)).clamp(16, 1024)
 }
 
 /// For every item, the first event whose history holds it (`usize::MAX` for none).

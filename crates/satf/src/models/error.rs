@@ -66,6 +66,16 @@ pub enum ModelError {
         /// What went wrong.
         reason: String,
     },
+    /// The model cannot be had in fewer bytes.
+    #[error("{model} cannot be quantized to {quantization}: {reason}")]
+    Quantization {
+        /// The model's name.
+        model: String,
+        /// What was asked for.
+        quantization: &'static str,
+        /// Why not.
+        reason: &'static str,
+    },
     /// The caller asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),

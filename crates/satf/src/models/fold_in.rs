@@ -14,6 +14,8 @@ use faer::{Accum, MatMut, MatRef};
 use rayon::prelude::*;
 
 use super::Recommender;
+use super::quantization::{self, Quantization};
+use super::tensors::{Shares, StoredTensors, Tensor, TensorError, TensorType};
 use crate::interactions::ItemIndex;
 use crate::linalg::dense::matmul;
 
@@ -35,7 +37,16 @@ pub struct FoldIn {
     /// $P_R$, row after row; the same as the left one where they are equal.
     right: Arc<[f32]>,
     weights: LagWeights,
+    /// In how many bytes the factors are stored: they hold values that this leaves as they are.
+    quantization: Quantization,
 }
+
+/// Names of the factors in files: the left one and, where it differs, the right one.
+const LEFT: &str = "item_factors";
+const LEFT_SCALES: &str = "item_factor_scales";
+const RIGHT: &str = "history_factors";
+const RIGHT_SCALES: &str = "history_factor_scales";
+const LAG_WEIGHTS: &str = "lag_weights";
 
 impl FoldIn {
     /// The projector on an item space $V$ ($n$ items, `rank` columns, at most $n$): $V V^T$ or, with the diagonal of the
@@ -84,12 +95,46 @@ impl FoldIn {
             "factors of one shape"
         );
         let finite = left.par_iter().chain(right.par_iter()).all(|value| value.is_finite());
-        finite.then_some(FoldIn { num_items, left, right, weights })
+        finite.then_some(FoldIn { num_items, left, right, weights, quantization: Quantization::None })
     }
 
     /// Number of columns of the factors.
     pub fn rank(&self) -> usize {
         self.left.len() / self.num_items.max(1)
+    }
+
+    /// The model as its arrays lie in a file.
+    pub(super) fn restore(tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        let num_items = tensors.num_items();
+        let (left, quantization) = stored_factor(tensors, LEFT, LEFT_SCALES)?;
+        let left: Arc<[f32]> = left.into();
+        let right = match tensors.find(RIGHT) {
+            None => Arc::clone(&left),
+            Some(_) => stored_factor(tensors, RIGHT, RIGHT_SCALES)?.0.into(),
+        };
+        if left.len() != right.len() {
+            let rank = |factor: &[f32]| factor.len() / num_items.max(1);
+            return Err(TensorError::new(
+                RIGHT,
+                format!("rank {}", rank(&right)),
+                format!("rank {}, as {LEFT} has", rank(&left)),
+            ));
+        }
+        let weights = match tensors.find(LAG_WEIGHTS) {
+            None => LagWeights::Flat,
+            Some(_) => LagWeights::ByLag(tensors.values(LAG_WEIGHTS, &[None])?),
+        };
+        let model = FoldIn::new(num_items, left, right, weights)
+            .ok_or_else(|| TensorError::new(LEFT, "values that overflow", "finite numbers"))?;
+        Ok(Box::new(FoldIn { quantization, ..model }))
+    }
+
+    fn shares_a_factor(&self) -> bool {
+        Arc::ptr_eq(&self.left, &self.right)
+    }
+
+    fn row<'a>(&self, factor: &'a [f32], item: ItemIndex) -> &'a [f32] {
+        &factor[item.get() * self.rank()..][..self.rank()]
     }
 
     /// The lag weights.
@@ -165,8 +210,126 @@ impl Recommender for FoldIn {
             LagWeights::Flat => 0,
             LagWeights::ByLag(weights) => size_of_val(weights.as_slice()),
         };
-        let copies = if Arc::ptr_eq(&self.left, &self.right) { 1 } else { 2 };
+        let copies = if self.shares_a_factor() { 1 } else { 2 };
         size_of_val(&*self.right) * copies + weights
+    }
+
+    fn tensors(&self) -> Vec<Tensor<'_>> {
+        let mut tensors = factor_tensors(&self.left, self.num_items, self.quantization, LEFT, LEFT_SCALES);
+        if !self.shares_a_factor() {
+            tensors.extend(factor_tensors(
+                &self.right,
+                self.num_items,
+                self.quantization,
+                RIGHT,
+                RIGHT_SCALES,
+            ));
+        }
+        if let LagWeights::ByLag(weights) = &self.weights {
+            tensors.push(Tensor::list(LAG_WEIGHTS, weights));
+        }
+        tensors
+    }
+
+    /// $w_l$ times the product of rows $j_l$ of $P_R$ and $j$ of $P_L$, in double precision.
+    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
+        let left = self.row(&self.left, item);
+        let product = |past: ItemIndex| dot(self.row(&self.right, past), left);
+        match &self.weights {
+            LagWeights::Flat => Shares::of_distinct(history, product),
+            LagWeights::ByLag(weights) => {
+                let mut shares = Shares::of_none(history, 0.0);
+                let newest_first = shares.of_history.iter_mut().rev().zip(history.iter().rev());
+                for ((share, &past), &weight) in newest_first.zip(weights) {
+                    *share = weight * product(past);
+                }
+                shares
+            }
+        }
+    }
+
+    /// The cosine of the angle between item factors. Debiasing scales whole rows, so it plays no part.
+    fn similarities(&self, item: ItemIndex) -> Vec<f32> {
+        let own = self.row(&self.left, item);
+        let own_norm = dot(own, own).sqrt();
+        let cosine = |row: &[f32]| {
+            let norms = own_norm * dot(row, row).sqrt();
+            if norms > 0.0 { (dot(row, own) / norms) as f32 } else { 0.0 }
+        };
+        if self.rank() == 0 {
+            return vec![0.0; self.num_items];
+        }
+        self.left.par_chunks(self.rank()).map(cosine).collect()
+    }
+
+    fn lag_weights(&self) -> Option<&[f64]> {
+        match &self.weights {
+            LagWeights::Flat => None,
+            LagWeights::ByLag(weights) => Some(weights),
+        }
+    }
+
+    fn quantized(&self, quantization: Quantization) -> Result<Box<dyn Recommender>, &'static str> {
+        let rank = self.rank();
+        let rounded = |factor: &[f32]| -> Arc<[f32]> {
+            match quantization {
+                Quantization::None => factor.into(),
+                Quantization::Half => quantization::from_half(&quantization::to_half(factor)).into(),
+                Quantization::Int8 => {
+                    let (codes, scales) = quantization::to_int8(factor, rank);
+                    quantization::from_int8(&codes, &scales).into()
+                }
+            }
+        };
+        let left = rounded(&self.left);
+        let right = if self.shares_a_factor() { Arc::clone(&left) } else { rounded(&self.right) };
+        let model = FoldIn::new(self.num_items, left, right, self.weights.clone());
+        let model = model.ok_or("its factors are too large for half precision; int8 has no such limit")?;
+        Ok(Box::new(FoldIn { quantization, ..model }))
+    }
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
+}
+
+fn factor_tensors<'a>(
+    factor: &'a [f32],
+    num_items: usize,
+    quantization: Quantization,
+    name: &'static str,
+    scales_name: &'static str,
+) -> Vec<Tensor<'a>> {
+    let rank = factor.len() / num_items.max(1);
+    let shape = [num_items, rank];
+    match quantization {
+        Quantization::None => vec![Tensor::new(name, &shape, factor)],
+        Quantization::Half => vec![Tensor::new(name, &shape, quantization::to_half(factor))],
+        Quantization::Int8 => {
+            let (codes, scales) = quantization::to_int8(factor, rank);
+            vec![Tensor::new(name, &shape, codes), Tensor::list(scales_name, scales)]
+        }
+    }
+}
+
+/// A factor in single precision, and how it was stored.
+fn stored_factor(
+    tensors: &StoredTensors<'_>,
+    name: &str,
+    scales_name: &str,
+) -> Result<(Vec<f32>, Quantization), TensorError> {
+    let shape = [Some(tensors.num_items()), None];
+    match tensors.find(name).map(|tensor| tensor.kind) {
+        Some(TensorType::F16) => {
+            let halves = tensors.values(name, &shape)?;
+            Ok((quantization::from_half(&halves), Quantization::Half))
+        }
+        Some(TensorType::I8) => {
+            let codes: Vec<i8> = tensors.values(name, &shape)?;
+            let scales: Vec<f32> = tensors.per_item(scales_name)?;
+            Ok((quantization::from_int8(&codes, &scales), Quantization::Int8))
+        }
+        _ => Ok((tensors.values(name, &shape)?, Quantization::None)),
     }
 }
 

@@ -8,7 +8,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tensor_model::{CommonFields, DEFAULT_RANK, Precision, TensorModel, default_rank};
+use super::fold_in::FoldIn;
+use super::tensor_model::{CommonFields, DEFAULT_RANK, Precision, TensorModel, given_ranks};
+use super::tensors::{StoredTensors, TensorError};
 use super::{Learner, ModelError, Recommender};
 use crate::factorize::{HooiOptions, ItemUpdate, Plan, PositionModes, Start};
 use crate::monitor::Monitor;
@@ -19,10 +21,9 @@ use crate::tensor::{Attention, Decay, Normalization};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GaSatfConfig {
-    /// Columns of the user factor, $r_1$ (default: a quarter of the users, at most 500). Lowered where the data does not
-    /// bear it.
+    /// Columns of the user factor, $r_1$ (default: 500, fewer on a small log). Lowered where the data does not bear it.
     pub user_rank: Option<usize>,
-    /// Columns of the item factor, $r_2$ (default: a quarter of the items, at most 500). Lowered where the data does not
+    /// Columns of the item factor, $r_2$ (default: 500, at most a quarter of the items). Lowered where the data does not
     /// bear it.
     pub item_rank: Option<usize>,
     /// Columns of the factor of positions, $r_3$: at most `max_len` (default 5).
@@ -102,7 +103,7 @@ impl GaSatfConfig {
         }
     }
 
-    fn model(&self, histories: &Histories) -> TensorModel {
+    fn model(&self) -> TensorModel {
         let modes = PositionModes::Global {
             attention: self.attention().matrix(self.max_len),
             rank: self.position_rank,
@@ -114,9 +115,11 @@ impl GaSatfConfig {
             scaling: self.scaling,
             rescaled: self.rescaled,
             precision: self.precision,
+            user_rank: self.user_rank,
+            item_rank: self.item_rank,
             options: HooiOptions {
-                user_rank: self.user_rank.unwrap_or_else(|| default_rank(histories.num_users())),
-                item_rank: self.item_rank.unwrap_or_else(|| default_rank(histories.num_items())),
+                user_rank: DEFAULT_RANK,
+                item_rank: DEFAULT_RANK,
                 num_iters: self.num_iters,
                 growth_tolerance: self.growth_tolerance,
                 start: self.start,
@@ -135,9 +138,10 @@ impl Learner for GaSatfConfig {
     }
 
     fn check(&self) -> Result<(), ModelError> {
+        let (user_rank, item_rank) = given_ranks(self.user_rank, self.item_rank, self.position_rank);
         let ranks = [
-            ("user_rank", self.user_rank.unwrap_or(DEFAULT_RANK), None),
-            ("item_rank", self.item_rank.unwrap_or(DEFAULT_RANK), None),
+            ("user_rank", user_rank, None),
+            ("item_rank", item_rank, None),
             ("position_rank", self.position_rank, Some(self.max_len)),
         ];
         let attention = self.attention();
@@ -155,12 +159,16 @@ impl Learner for GaSatfConfig {
 
     fn plan(&self, histories: &Histories) -> Result<Option<Plan>, ModelError> {
         self.check()?;
-        self.model(histories).plan(histories).map(Some)
+        self.model().plan(histories).map(Some)
     }
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         self.check()?;
-        self.model(histories).fit(histories, monitor)
+        self.model().fit(histories, monitor)
+    }
+
+    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        FoldIn::restore(tensors)
     }
 }
 

@@ -28,6 +28,21 @@ impl Incidence {
         Incidence { offsets, columns }
     }
 
+    /// Rows as they lie in a file: offsets ascend from 0 to the number of columns, columns ascend in every row.
+    pub(super) fn from_rows(offsets: Vec<usize>, columns: Vec<u32>) -> Self {
+        Incidence { offsets, columns }
+    }
+
+    /// Where rows begin and end.
+    pub(super) fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    /// The columns of all rows.
+    pub(super) fn columns(&self) -> &[u32] {
+        &self.columns
+    }
+
     /// Number of rows.
     pub(super) fn num_rows(&self) -> usize {
         self.offsets.len() - 1

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::batch::score_each;
+use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::{Learner, ModelError, Recommender};
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
@@ -30,6 +31,10 @@ impl Learner for PopularityConfig {
     fn fit(&self, histories: &Histories, _monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         self.check()?;
         Ok(Box::new(Popularity::fit(histories)))
+    }
+
+    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        Ok(Box::new(Popularity { counts: tensors.per_item("counts")? }))
     }
 }
 
@@ -63,6 +68,14 @@ impl Recommender for Popularity {
 
     fn memory_bytes(&self) -> usize {
         size_of_val(self.counts.as_slice())
+    }
+
+    fn tensors(&self) -> Vec<Tensor<'_>> {
+        vec![Tensor::list("counts", &self.counts)]
+    }
+
+    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
+        Shares::of_none(history, f64::from(self.counts[item.get()]))
     }
 }
 

@@ -10,6 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::fold_in::{FoldIn, LagWeights};
+use super::tensors::{StoredTensors, TensorError};
 use super::{Fault, Learner, ModelError, Recommender};
 use crate::linalg::truncated_svd::{self, Params};
 use crate::linalg::{SparseMatrix, truncated_svd as leading_singular_vectors};
@@ -23,8 +24,7 @@ const DEFAULT_RANK: usize = 200;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PureSvdConfig {
-    /// Number of singular vectors: 1 to the smaller of users and items (default: a quarter of
-    /// that, at most 200).
+    /// Number of singular vectors: 1 to the smaller of users and items (default: 200, at most a quarter of the items).
     pub rank: Option<usize>,
     /// Exponent `s` of the popularity debiasing, -10 to 10: 1 leaves popularity as it is, lower values favour rare
     /// items (default 0.4).
@@ -68,7 +68,7 @@ impl Learner for PureSvdConfig {
         if largest == 0 {
             return Err(ModelError::Data { model: Self::NAME, reason: "it has no rows".to_owned() });
         }
-        let rank = self.rank.unwrap_or((largest / 4).clamp(1, DEFAULT_RANK));
+        let rank = self.rank.unwrap_or(DEFAULT_RANK.min(histories.num_items() / 4).clamp(1, largest));
         if rank > largest {
             let (users, items) = (histories.num_users(), histories.num_items());
             let expected = format!("1 to {largest} on this log of {users} users and {items} items");
@@ -103,6 +103,10 @@ impl Learner for PureSvdConfig {
             model: Self::NAME,
             reason: "the item factors are not finite".to_owned(),
         })
+    }
+
+    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        FoldIn::restore(tensors)
     }
 }
 

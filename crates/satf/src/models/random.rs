@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::batch::score_each;
+use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::{Learner, ModelError, Recommender};
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
@@ -33,6 +34,10 @@ impl Learner for RandomConfig {
     fn fit(&self, histories: &Histories, _monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         self.check()?;
         Ok(Box::new(Random::new(self.seed, histories.num_items())))
+    }
+
+    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        Ok(Box::new(Random::new(self.seed, tensors.num_items())))
     }
 }
 
@@ -99,6 +104,17 @@ impl Recommender for Random {
 
     fn memory_bytes(&self) -> usize {
         size_of::<Self>()
+    }
+
+    /// None: the seed stands in the configuration.
+    fn tensors(&self) -> Vec<Tensor<'_>> {
+        Vec::new()
+    }
+
+    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
+        let mut scores = vec![0.0; self.num_items];
+        self.score_batch(&[history], &mut scores);
+        Shares::of_none(history, f64::from(scores[item.get()]))
     }
 }
 

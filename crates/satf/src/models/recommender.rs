@@ -4,6 +4,8 @@
 use serde::Serialize;
 
 use super::ModelError;
+use super::quantization::Quantization;
+use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use crate::factorize::Plan;
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
@@ -29,6 +31,36 @@ pub trait Recommender: Send + Sync {
 
     /// Bytes the model itself keeps in memory.
     fn memory_bytes(&self) -> usize;
+
+    /// The arrays it is made of: what [`Learner::restore`] needs, besides the configuration, to build it again to the
+    /// last bit.
+    fn tensors(&self) -> Vec<Tensor<'_>>;
+
+    /// What every item of a history adds to the score of `item`: their sum and the base are the score, up to rounding.
+    ///
+    /// # Panics
+    /// If an item is outside the catalogue.
+    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares;
+
+    /// How alike every item is to `item`; higher is more. By default what comes after a history of this item alone.
+    ///
+    /// # Panics
+    /// If the item is outside the catalogue.
+    fn similarities(&self, item: ItemIndex) -> Vec<f32> {
+        let mut scores = vec![0.0; self.num_items()];
+        self.score_batch(&[&[item]], &mut scores);
+        scores
+    }
+
+    /// What an item counts by its lag (0 = newest), for models that learn that.
+    fn lag_weights(&self) -> Option<&[f64]> {
+        None
+    }
+
+    /// The same model with factors in fewer bytes, or why there is none.
+    fn quantized(&self, _quantization: Quantization) -> Result<Box<dyn Recommender>, &'static str> {
+        Err("it has no item factors; pure-svd, ga-satf and la-satf have")
+    }
 }
 
 /// A checked configuration that can be fitted to histories.
@@ -46,6 +78,9 @@ pub trait Learner: Send + Sync {
 
     /// Learns. A model that learns iteratively calls [`Monitor::iteration`] after every iteration.
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError>;
+
+    /// Builds a fitted model of this configuration again, from the arrays it was stored as.
+    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError>;
 }
 
 /// A model in the middle of its training.

@@ -20,6 +20,7 @@ pub struct ModelEntry {
     defaults: fn() -> serde_json::Map<String, serde_json::Value>,
     fault: fn(&Table) -> Option<String>,
     build: fn(Table) -> Result<Configured, ConfigError>,
+    read: fn(&serde_json::Value) -> Result<Configured, ConfigError>,
 }
 
 /// A configuration that passed its checks.
@@ -73,7 +74,14 @@ const fn entry<C>(name: &'static str, summary: &'static str) -> ModelEntry
 where
     C: Learner + Default + Serialize + DeserializeOwned + 'static,
 {
-    ModelEntry { name, summary, defaults: defaults::<C>, fault: fault::<C>, build: build::<C> }
+    ModelEntry {
+        name,
+        summary,
+        defaults: defaults::<C>,
+        fault: fault::<C>,
+        build: build::<C>,
+        read: read::<C>,
+    }
 }
 
 /// Every model of this crate.
@@ -126,6 +134,11 @@ impl ModelEntry {
         }
         (self.build)(settings.clone())
     }
+
+    /// The model with a whole configuration as [`Configured::configuration`] has it.
+    pub fn read(&self, configuration: &serde_json::Value) -> Result<Configured, ConfigError> {
+        (self.read)(configuration)
+    }
 }
 
 fn defaults<C: Default + Serialize>() -> serde_json::Map<String, serde_json::Value> {
@@ -148,9 +161,25 @@ where
         model: C::default().name(),
         faults: vec![error.message().to_owned()],
     })?;
-    learner.check()?;
-    let configuration = serde_json::to_value(&learner).unwrap_or_default();
-    Ok(Configured { learner: Box::new(learner), configuration })
+    Configured::new(learner).map_err(Into::into)
+}
+
+fn read<C>(configuration: &serde_json::Value) -> Result<Configured, ConfigError>
+where
+    C: Learner + Default + Serialize + DeserializeOwned + 'static,
+{
+    let learner = C::deserialize(configuration)
+        .map_err(|error| ConfigError::Keys { model: C::default().name(), faults: vec![error.to_string()] })?;
+    Configured::new(learner).map_err(Into::into)
+}
+
+impl Configured {
+    /// A configuration, checked.
+    pub fn new<C: Learner + Serialize + 'static>(learner: C) -> Result<Self, ModelError> {
+        learner.check()?;
+        let configuration = serde_json::to_value(&learner).unwrap_or_default();
+        Ok(Configured { learner: Box::new(learner), configuration })
+    }
 }
 
 #[cfg(test)]

@@ -28,12 +28,18 @@ pub enum Precision {
     Double,
 }
 
-/// Columns of the user and item factors at most, unless told otherwise.
+/// Columns of the user and the item factor if none are asked for, where the log is large enough.
 pub(super) const DEFAULT_RANK: usize = 500;
 
-/// Columns of a factor with so many rows: where the rank nears the dimension, a projector has nothing left to say.
-pub(super) fn default_rank(dimension: usize) -> usize {
-    (dimension / 4).clamp(1, DEFAULT_RANK)
+/// Items a column of the item factor, at least, if no rank is asked for. An item space as large as the catalogue is the
+/// identity and knows nothing; on small catalogues quality falls well before that.
+const ITEMS_A_COLUMN: usize = 4;
+
+/// The ranks to check before the data is known: those asked for, else defaults that go with the other ranks.
+pub(super) fn given_ranks(user: Option<usize>, item: Option<usize>, small: usize) -> (usize, usize) {
+    let beside =
+        |other: Option<usize>| DEFAULT_RANK.min(other.unwrap_or(DEFAULT_RANK).saturating_mul(small)).max(1);
+    (user.unwrap_or(beside(item)), item.unwrap_or(beside(user)))
 }
 
 /// A tensor model, ready to be fitted.
@@ -44,6 +50,9 @@ pub(super) struct TensorModel {
     pub(super) scaling: f64,
     pub(super) rescaled: bool,
     pub(super) precision: Precision,
+    pub(super) user_rank: Option<usize>,
+    pub(super) item_rank: Option<usize>,
+    /// Everything else; its ranks are replaced by those above.
     pub(super) options: HooiOptions,
 }
 
@@ -52,13 +61,27 @@ impl TensorModel {
         self.plan_for(&PositionalLog::from_histories(histories, self.max_len))
     }
 
+    /// The options with ranks that suit the log where none were asked for.
+    fn options_for(&self, log: &PositionalLog) -> HooiOptions {
+        let weights = self.modes.num_weights();
+        let item_rank = self.item_rank.unwrap_or_else(|| {
+            let users = self.user_rank.unwrap_or(log.num_users());
+            DEFAULT_RANK.min(log.num_items() / ITEMS_A_COLUMN).min(users.saturating_mul(weights)).max(1)
+        });
+        let user_rank = self.user_rank.unwrap_or_else(|| {
+            DEFAULT_RANK.min(log.num_users()).min(item_rank.saturating_mul(weights)).max(1)
+        });
+        HooiOptions { user_rank, item_rank, ..self.options.clone() }
+    }
+
     fn plan_for(&self, log: &PositionalLog) -> Result<Plan, ModelError> {
         let size = match self.precision {
             Precision::Single => 4,
             Precision::Double => 8,
         };
-        let user_rank = self.options.user_rank.min(log.num_users()).max(1);
-        let item_rank = self.options.item_rank.min(log.num_items()).max(1);
+        let options = self.options_for(log);
+        let user_rank = options.user_rank.min(log.num_users()).max(1);
+        let item_rank = options.item_rank.min(log.num_items()).max(1);
         let sizes = Sizes::of(log, user_rank, item_rank, self.modes.num_weights(), size);
         sizes.plan(self.options.memory_bytes).map_err(|error| self.error(error))
     }
@@ -87,8 +110,9 @@ impl TensorModel {
             monitor.advance(1);
             monitor.iteration(&report(progress), &State { model: self, item_weights: &item_weights, factors })
         };
-        let factors = factorize(log, &item_weights, &self.modes, &self.options, None, monitor, &mut watch)
-            .map_err(|error| self.error(error))?;
+        let factors =
+            factorize(log, &item_weights, &self.modes, &self.options_for(log), None, monitor, &mut watch)
+                .map_err(|error| self.error(error))?;
         State { model: self, item_weights: &item_weights, factors: &factors }.recommender()
     }
 

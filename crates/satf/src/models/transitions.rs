@@ -18,6 +18,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::batch::score_each;
+use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::{Fault, Learner, ModelError, Recommender};
 use crate::interactions::{ItemIndex, UserIndex};
 use crate::monitor::{Monitor, check_cancelled};
@@ -93,6 +94,18 @@ impl Learner for TransitionsConfig {
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         Ok(Box::new(Transitions::fit(self, histories, monitor)?))
+    }
+
+    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        let (offsets, targets) =
+            tensors.item_rows("transition_offsets", "transition_items", Some(tensors.num_items()))?;
+        Ok(Box::new(Transitions {
+            weights: tensors.values("transition_weights", &[Some(targets.len())])?,
+            offsets,
+            targets: targets.into_iter().map(ItemIndex).collect(),
+            recency_decay: self.recency_decay,
+            max_len: self.max_len.unwrap_or(usize::MAX),
+        }))
     }
 }
 
@@ -180,6 +193,11 @@ impl Transitions {
         let range = self.offsets[source.get()]..self.offsets[source.get() + 1];
         (&self.targets[range.clone()], &self.weights[range])
     }
+
+    /// What the row of the item at this lag counts.
+    fn recency(&self, lag: usize) -> f64 {
+        (lag as f64 + 1.0).powf(-self.recency_decay)
+    }
 }
 
 impl Recommender for Transitions {
@@ -197,7 +215,7 @@ impl Recommender for Transitions {
             |sums, history, row| {
                 sums.fill(0.0);
                 for (lag, &item) in history.iter().rev().take(self.max_len).enumerate() {
-                    let recency = (lag as f64 + 1.0).powf(-self.recency_decay);
+                    let recency = self.recency(lag);
                     let (targets, weights) = self.from_item(item);
                     for (target, &weight) in targets.iter().zip(weights) {
                         sums[target.get()] += recency * f64::from(weight);
@@ -214,6 +232,27 @@ impl Recommender for Transitions {
         size_of_val(self.offsets.as_slice())
             + size_of_val(self.targets.as_slice())
             + size_of_val(self.weights.as_slice())
+    }
+
+    fn tensors(&self) -> Vec<Tensor<'_>> {
+        let targets: Vec<u32> = self.targets.iter().map(|target| target.0).collect();
+        vec![
+            Tensor::offsets("transition_offsets", &self.offsets),
+            Tensor::list("transition_items", targets),
+            Tensor::list("transition_weights", &self.weights),
+        ]
+    }
+
+    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
+        let mut shares = Shares::of_none(history, 0.0);
+        let newest_first = shares.of_history.iter_mut().rev().zip(history.iter().rev());
+        for (lag, (share, &past)) in newest_first.take(self.max_len).enumerate() {
+            let (targets, weights) = self.from_item(past);
+            if let Ok(at) = targets.binary_search(&item) {
+                *share = self.recency(lag) * f64::from(weights[at]);
+            }
+        }
+        shares
     }
 }
 

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::score_each;
 use super::incidence::Incidence;
+use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::{Fault, Learner, ModelError, Recommender};
 use crate::interactions::{ItemIndex, UserIndex};
 use crate::monitor::{Monitor, check_cancelled};
@@ -100,6 +101,17 @@ impl Learner for VmisKnnConfig {
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         Ok(Box::new(VmisKnn::fit(self, histories, monitor)?))
+    }
+
+    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        let (offsets, items) = tensors.item_rows("session_offsets", "session_items", None)?;
+        let sessions = Incidence::from_rows(offsets, items);
+        Ok(Box::new(VmisKnn {
+            config: self.clone(),
+            recent: sessions.transposed(tensors.num_items(), self.sample_size),
+            sessions,
+            item_weights: tensors.per_item("item_weights")?,
+        }))
     }
 }
 
@@ -211,6 +223,33 @@ impl Recommender for VmisKnn {
 
     fn memory_bytes(&self) -> usize {
         self.sessions.memory_bytes() + self.recent.memory_bytes() + size_of_val(self.item_weights.as_slice())
+    }
+
+    /// The sessions themselves, without whose they are; the index over them is made anew.
+    fn tensors(&self) -> Vec<Tensor<'_>> {
+        vec![
+            Tensor::offsets("session_offsets", self.sessions.offsets()),
+            Tensor::list("session_items", self.sessions.columns()),
+            Tensor::list("item_weights", &self.item_weights),
+        ]
+    }
+
+    /// $r_n$ is a sum over the items shared with neighbour $n$, so a score is one too: the item at place $l$ adds
+    /// $idf_j w(l)$ times the sum of $w(l_n)$ over the neighbours that hold both it and $j$.
+    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
+        let mut work = Workspace::new(self.sessions.num_rows(), self.num_items());
+        self.find_neighbours(&mut work, history);
+        let len = work.newest.len();
+        let holds =
+            |session: u32, item: u32| self.sessions.row(session as usize).binary_search(&item).is_ok();
+        let voters: Vec<u32> =
+            work.neighbours.iter().copied().filter(|&session| holds(session, item.0)).collect();
+        Shares::of_distinct(history, |past| {
+            let Some(l) = work.newest.iter().position(|&newest| newest == past.0) else { return 0.0 };
+            let both = voters.iter().filter(|&&session| holds(session, past.0));
+            let weights: f64 = both.map(|&session| work.votes[session as usize].newest_weight).sum();
+            self.config.decay.weight(l, len) * weights * self.item_weights[item.get()]
+        })
     }
 }
 

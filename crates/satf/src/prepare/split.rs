@@ -27,6 +27,11 @@ pub enum SplitScheme {
         /// Length of the test part.
         test: Offset,
     },
+    /// By calendar time, without a validation part: all but the newest `test` trains.
+    Holdout {
+        /// Length of the test part.
+        test: Offset,
+    },
     /// Each user's newest event is the test, the one before it the validation part; users with fewer than
     /// three events only train. *Leaks the future*: other users' training events happen after a test event.
     LeaveOneOut,
@@ -43,12 +48,13 @@ pub enum SplitError {
     NoTimes(Offset),
     /// The offsets reach back past the first row.
     #[error(
-        "no row is left for training: validation ({valid}) and test ({test}) before {last} reach back past the \
-         first row at {first}; hint: choose shorter offsets"
+        "no row is left for training: {}{test} before {last} reach back past the first row at {first}; \
+         hint: choose a shorter time",
+        valid.map(|valid| format!("{valid} and ")).unwrap_or_default()
     )]
     OffsetTooLong {
-        /// Validation offset.
-        valid: Offset,
+        /// Validation offset, if there is a validation part.
+        valid: Option<Offset>,
         /// Test offset.
         test: Offset,
         /// First time of the log.
@@ -171,7 +177,8 @@ impl<'a> Split<'a> {
     /// Cuts an ordered log.
     pub fn new(timeline: Timeline<'a>, scheme: SplitScheme) -> Result<Self, SplitError> {
         let parts = match scheme {
-            SplitScheme::Calendar { valid, test } => calendar_parts(&timeline, valid, test)?,
+            SplitScheme::Calendar { valid, test } => calendar_parts(&timeline, Some(valid), test)?,
+            SplitScheme::Holdout { test } => calendar_parts(&timeline, None, test)?,
             SplitScheme::LeaveOneOut => leave_one_out_parts(&timeline)?,
         };
         Ok(Split { timeline, parts })
@@ -311,7 +318,11 @@ pub fn suggest_offset(timeline: &Timeline<'_>, rows: usize) -> Option<Offset> {
     })
 }
 
-fn calendar_parts(timeline: &Timeline<'_>, valid: Offset, test: Offset) -> Result<Vec<Part>, SplitError> {
+fn calendar_parts(
+    timeline: &Timeline<'_>,
+    valid: Option<Offset>,
+    test: Offset,
+) -> Result<Vec<Part>, SplitError> {
     if timeline.log.clock == Clock::RowOrder {
         return Err(SplitError::NoTimes(test));
     }
@@ -320,7 +331,7 @@ fn calendar_parts(timeline: &Timeline<'_>, valid: Offset, test: Offset) -> Resul
     };
     let too_long = || SplitError::OffsetTooLong { valid, test, first: iso(first.time), last: iso(last.time) };
     let test_from = test.before(last.time).ok_or_else(too_long)?;
-    let valid_from = valid.before(test_from).ok_or_else(too_long)?;
+    let valid_from = valid.map_or(Some(test_from), |valid| valid.before(test_from)).ok_or_else(too_long)?;
     if first.time > valid_from {
         return Err(too_long());
     }

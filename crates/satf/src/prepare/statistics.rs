@@ -1,12 +1,12 @@
 //! The figures of a log, as in the paper's table of datasets.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::duplicates::count_duplicates;
 use crate::interactions::{Clock, Interactions, Timestamp};
 
 /// Size and shape of a log.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Distinct users.
     pub users: usize,

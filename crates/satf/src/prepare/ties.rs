@@ -4,16 +4,18 @@
 //! catalogue, which no user followed, and order-aware models learn it; so the policy is always named.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::histories::Histories;
 use super::statistics::count_tied_rows;
 use crate::interactions::{Interaction, Interactions};
 
 /// What the order of one user's rows with equal times is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TiePolicy {
     /// The order of the file.
@@ -70,6 +72,12 @@ impl<'a> Timeline<'a> {
         }
         rows.sort_by_key(|row| row.time);
         Timeline { log, rows, policy, tied_rows }
+    }
+
+    /// The whole log as histories: what a model learns from that nobody is going to judge.
+    pub fn histories(&self) -> Histories {
+        let rows = self.rows.iter().map(|row| (row.user, row.item, row.time));
+        Histories::from_ordered_rows(Arc::clone(&self.log.users), Arc::clone(&self.log.items), rows)
     }
 }
 

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use self::tiles::SymmetricTiles;
 use super::batch::score_each;
 use super::incidence::Incidence;
+use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::{Fault, Learner, ModelError, Recommender};
 use crate::interactions::ItemIndex;
 use crate::monitor::{Monitor, check_cancelled};
@@ -85,6 +86,12 @@ impl Learner for EaseConfig {
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         Ok(Box::new(Ease::fit(self, histories, monitor)?))
+    }
+
+    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        let num_items = tensors.num_items();
+        let weights = tensors.values("weights", &[Some(num_items), Some(num_items)])?;
+        Ok(Box::new(Ease { num_items, weights }))
     }
 }
 
@@ -204,6 +211,14 @@ impl Recommender for Ease {
 
     fn memory_bytes(&self) -> usize {
         size_of_val(self.weights.as_slice())
+    }
+
+    fn tensors(&self) -> Vec<Tensor<'_>> {
+        vec![Tensor::new("weights", &[self.num_items, self.num_items], &self.weights)]
+    }
+
+    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
+        Shares::of_distinct(history, |past| f64::from(self.weights_of(past)[item.get()]))
     }
 }
 

@@ -1,0 +1,109 @@
+//! `satf inspect`: what is in a model file.
+
+use std::fs;
+
+use anyhow::Context;
+use satf::data::write_atomically;
+use satf::model_file::Manifest;
+use satf::recommend::Model;
+use serde_json::{Value, json};
+
+use crate::args::InspectArguments;
+use crate::terminal::Terminal;
+use crate::{chart, table};
+
+pub(crate) fn run(arguments: &InspectArguments, terminal: &Terminal) -> anyhow::Result<()> {
+    let model = Model::load(&arguments.model)?;
+    let tensors = model.tensors();
+    let bytes = fs::metadata(&arguments.model)?.len();
+    let weights = model.recommender().lag_weights();
+    terminal.finish();
+    if let Some(path) = &arguments.svg {
+        let weights = weights.with_context(|| {
+            format!("--svg: {} learns no weights by lag; ga-satf and la-satf do", model.manifest().model)
+        })?;
+        let title = format!("{}: weight of an item by its lag", model.manifest().model);
+        write_atomically(path, |file| {
+            std::io::Write::write_all(file, chart::svg(&title, weights).as_bytes())
+        })
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if arguments.json {
+        let tensors: Vec<Value> = tensors
+            .iter()
+            .map(|tensor| {
+                json!({
+                    "name": tensor.name, "type": tensor.kind.name(), "shape": tensor.shape,
+                    "bytes": tensor.num_bytes(),
+                })
+            })
+            .collect();
+        return table::print_json(&json!({
+            "file": arguments.model, "bytes": bytes, "manifest": model.manifest(), "tensors": tensors,
+            "lag_weights": weights,
+        }));
+    }
+    let mut text = describe(model.manifest(), bytes);
+    let mut shown = table::with_header(&["tensor", "type", "shape", "size"]);
+    for tensor in &tensors {
+        let shape: Vec<String> = tensor.shape.iter().map(ToString::to_string).collect();
+        let size = table::bytes(tensor.num_bytes() as u64);
+        shown.add_row([tensor.name.to_owned(), tensor.kind.name().to_owned(), shape.join(" x "), size]);
+    }
+    text.push_str(&format!("\n\n{shown}\n"));
+    match weights {
+        Some(weights) => text
+            .push_str(&format!("\nWeight of an item by its lag (0 = newest):\n\n{}", chart::bars(weights))),
+        None => text.push_str("\nThis model learns no weights by lag."),
+    }
+    if let Some(path) = &arguments.svg {
+        text.push_str(&format!("\n\nwritten to {}", path.display()));
+    }
+    table::print(&text)
+}
+
+fn describe(manifest: &Manifest, bytes: u64) -> String {
+    let dataset = &manifest.dataset;
+    let mut pairs = vec![
+        ("model", manifest.model.clone()),
+        ("trained by", format!("satf {}", manifest.satf_version)),
+        ("size", table::bytes(bytes)),
+        ("item factors", manifest.quantization.name().replace("none", "single precision")),
+        ("users", table::count(dataset.users)),
+        ("items", table::count(dataset.items)),
+        ("rows", table::count(dataset.rows)),
+    ];
+    if let Some(statistics) = &dataset.statistics {
+        let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "none".to_owned());
+        pairs.push(("times", format!("{} to {}", time(&statistics.first_time), time(&statistics.last_time))));
+    }
+    if let Some(left_out) = &dataset.left_out {
+        pairs.push(("left out", format!("the newest {left_out}")));
+    }
+    if let Some(ties) = dataset.ties {
+        pairs.push(("ties", json!(ties).as_str().unwrap_or_default().to_owned()));
+    }
+    if let Some(seed) = manifest.seed {
+        pairs.push(("seed", seed.to_string()));
+    }
+    pairs.push(("content", dataset.content_hash.chars().take(16).collect()));
+    if let Some(validation) = &manifest.validation {
+        pairs.push((
+            "validated on",
+            format!("{} events of {}", table::count(validation.events), validation.held_back),
+        ));
+        if let Some(best) = validation.best_iteration {
+            pairs.push(("best iteration", best.to_string()));
+        }
+    }
+    let mut rows: Vec<(String, String)> =
+        pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    if let Some(validation) = &manifest.validation {
+        rows.extend(validation.metrics.iter().map(|(name, value)| (name.clone(), table::estimate(value))));
+    }
+    if let Some(keys) = manifest.configuration.as_object() {
+        let set = keys.iter().filter(|(_, value)| !value.is_null());
+        rows.extend(set.map(|(key, value)| (key.clone(), value.to_string())));
+    }
+    table::of_pairs(rows).to_string()
+}

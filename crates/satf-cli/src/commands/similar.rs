@@ -1,0 +1,34 @@
+//! `satf similar`: items like an item.
+
+use satf::recommend::Model;
+use serde_json::{Value, json};
+
+use super::items::Items;
+use crate::args::SimilarArguments;
+use crate::table;
+use crate::terminal::Terminal;
+
+pub(crate) fn run(arguments: &SimilarArguments, terminal: &Terminal) -> anyhow::Result<()> {
+    let model = Model::load(&arguments.model)?;
+    let items = Items::new(&model, arguments.titles.as_deref())?;
+    let item = items.find("ITEM", &arguments.item)?;
+    let similar = model.similar_items(item, arguments.n)?;
+    terminal.finish();
+    if arguments.json {
+        let list: Vec<Value> = (1..)
+            .zip(&similar)
+            .map(|(rank, scored)| {
+                let mut entry = items.to_json(scored.item);
+                entry["similarity"] = json!(scored.score);
+                entry["rank"] = json!(rank);
+                entry
+            })
+            .collect();
+        return table::print_json(&json!({ "item": items.to_json(item), "similar": list }));
+    }
+    let mut shown = table::with_header(&["item", "similarity"]);
+    for scored in &similar {
+        shown.add_row([items.show(scored.item), format!("{:.4}", scored.score)]);
+    }
+    table::print(&format!("like {}\n{shown}", items.show(item)))
+}

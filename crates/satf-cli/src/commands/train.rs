@@ -1,0 +1,193 @@
+//! `satf train`: a model that is kept.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Instant;
+
+use anyhow::Context;
+use satf::evaluate::{EarlyStopping, EvaluateOptions, Evaluation, Measure, Metric, evaluate};
+use satf::model_file::Validation;
+use satf::models::{Preset, Quantization, Recommender};
+use satf::monitor::{Monitor, check_cancelled};
+use satf::prepare::{Offset, Partition, Split, SplitScheme, Statistics, Timeline};
+use satf::recommend::Model;
+use serde_json::json;
+
+use super::settings::{Choice, SharedKeys, configure};
+use crate::args::{ModelArguments, TrainArguments};
+use crate::table;
+use crate::terminal::Terminal;
+
+/// The model trained if none is asked for.
+const DEFAULT_MODEL: &str = "la-satf";
+/// What early stopping looks at.
+const METRIC: Metric = Metric { measure: Measure::Ndcg, cutoff: 10 };
+
+pub(crate) fn run(arguments: &TrainArguments, terminal: &Terminal) -> anyhow::Result<()> {
+    let preset = arguments.preset.as_deref().map(|name| Preset::find(name.trim())).transpose()?;
+    let protocol = preset.map(|preset| preset.protocol);
+    let ties = arguments.ties.or(protocol.map(|protocol| protocol.ties)).unwrap_or_default();
+    let mut choice = choose(arguments, protocol.map(|protocol| protocol.max_len))?;
+
+    let (log, _) = super::read(&arguments.log, terminal)?;
+    let timeline = Timeline::new(&log, ties, arguments.seed);
+    if timeline.tied_rows > 0 {
+        tracing::warn!(
+            "{} of {} rows share user and time with another, so their order is not known; they are ordered by --ties {}",
+            table::count(timeline.tied_rows),
+            table::count(timeline.rows.len()),
+            json!(ties).as_str().unwrap_or_default(),
+        );
+    }
+    let scheme = match (arguments.validate, arguments.leave_out) {
+        (None, None) => None,
+        (Some(valid), Some(test)) => Some(SplitScheme::Calendar { valid, test }),
+        (Some(test), None) | (None, Some(test)) => Some(SplitScheme::Holdout { test }),
+    };
+    let split = scheme.map(|scheme| Split::new(timeline.clone(), scheme)).transpose()?;
+    let validation = match (&split, arguments.validate) {
+        (Some(split), Some(offset)) => {
+            let is_last = arguments.leave_out.is_none();
+            let partition = if is_last { split.test() } else { split.validation() };
+            let partition = partition.with_context(|| format!("--validate {offset}"))?;
+            Some(validate(&mut choice, &partition, offset, arguments, terminal)?)
+        }
+        _ => None,
+    };
+    let histories = match (&split, arguments.leave_out) {
+        (Some(split), Some(offset)) => split.test().with_context(|| format!("--leave-out {offset}"))?.train,
+        _ => timeline.histories(),
+    };
+    let start = Instant::now();
+    terminal.begin(&choice.label, 0);
+    let mut model = Model::train(&choice.configured, &histories, terminal)?;
+    check_cancelled(terminal)?;
+    let seconds = start.elapsed().as_secs_f64();
+    model.set_dataset(arguments.seed, |dataset| {
+        dataset.ties = Some(ties);
+        dataset.left_out = arguments.leave_out.map(|offset| offset.to_string());
+        dataset.statistics = Some(Statistics::of(&log));
+    });
+    if let Some(validation) = validation {
+        model.set_validation(validation);
+    }
+    if arguments.quantize != Quantization::None {
+        model.quantize(arguments.quantize)?;
+        if arguments.validate.is_none() {
+            tracing::warn!("what --quantize {} costs is measured with --validate", arguments.quantize.name());
+        }
+    }
+    model.save(&arguments.output)?;
+    terminal.finish();
+    let bytes = fs::metadata(&arguments.output)?.len();
+    if arguments.json {
+        return table::print_json(&json!({
+            "output": arguments.output,
+            "bytes": bytes,
+            "manifest": model.manifest(),
+            "train_seconds": seconds,
+        }));
+    }
+    tracing::info!("trained in {seconds:.2} s");
+    table::print(&describe(&model, arguments, bytes))
+}
+
+fn choose(arguments: &TrainArguments, max_len: Option<usize>) -> anyhow::Result<Choice> {
+    let model = match (&arguments.model, &arguments.preset) {
+        (Some(model), _) => vec![model.clone()],
+        (None, None) => vec![DEFAULT_MODEL.to_owned()],
+        (None, Some(_)) => Vec::new(),
+    };
+    let asked = ModelArguments {
+        model,
+        preset: arguments.preset.iter().cloned().collect(),
+        config: arguments.config.clone(),
+        set: arguments.set.clone(),
+        memory: arguments.memory,
+    };
+    let shared = SharedKeys {
+        seed: arguments.seed,
+        max_len: arguments.max_len.or(max_len),
+        memory_bytes: arguments.memory,
+    };
+    configure(&asked, shared)?.pop().context("one model to train")
+}
+
+/// Trains without the newest part, keeps the best number of iterations for the model that follows, and says how good
+/// it is there.
+fn validate(
+    choice: &mut Choice,
+    partition: &Partition,
+    offset: Offset,
+    arguments: &TrainArguments,
+    terminal: &Terminal,
+) -> anyhow::Result<Validation> {
+    let num_items = partition.train.num_items();
+    terminal.begin("validating", 0);
+    let stopping = EarlyStopping::new(&partition.holdout, num_items, METRIC, arguments.patience, terminal);
+    let last = choice.configured.learner.fit(&partition.train, &stopping)?;
+    check_cancelled(terminal)?;
+    let outcome = stopping.outcome().map_err(anyhow::Error::msg)?;
+    let best_iteration = outcome.best.as_ref().map(|best| best.iteration);
+    let model = outcome.best.map_or(last, |best| best.model);
+    if let Some(best) = best_iteration {
+        *choice = choice.with("num_iters", best as i64)?;
+    }
+    let mut evaluation = measure(&*model, partition, terminal)?;
+    if arguments.quantize != Quantization::None {
+        let name = arguments.quantize.name();
+        let quantized = model
+            .quantized(arguments.quantize)
+            .map_err(|reason| anyhow::anyhow!("--quantize {name}: {}: {reason}", choice.entry.name))?;
+        let single = evaluation.estimate(METRIC).value;
+        evaluation = measure(&*quantized, partition, terminal)?;
+        let rounded = evaluation.estimate(METRIC).value;
+        terminal.say(&format!(
+            "{METRIC} on the newest {offset}: {single:.4} in single precision, {rounded:.4} in {name} ({:+.4})",
+            rounded - single
+        ));
+    }
+    Ok(Validation {
+        held_back: offset.to_string(),
+        events: evaluation.counts.scored,
+        metrics: evaluation.report().into_iter().collect::<BTreeMap<_, _>>(),
+        curve: outcome.curve.into_iter().map(|(_, estimate)| estimate).collect(),
+        best_iteration,
+    })
+}
+
+fn measure(
+    model: &dyn Recommender,
+    partition: &Partition,
+    terminal: &Terminal,
+) -> anyhow::Result<Evaluation> {
+    let num_items = partition.train.num_items();
+    Ok(evaluate(model, &partition.holdout, num_items, &EvaluateOptions::default(), terminal)?)
+}
+
+fn describe(model: &Model, arguments: &TrainArguments, bytes: u64) -> String {
+    let manifest = model.manifest();
+    let dataset = &manifest.dataset;
+    let mut text = format!(
+        "{} learned from {} rows of {} users and {} items",
+        manifest.model,
+        table::count(dataset.rows),
+        table::count(dataset.users),
+        table::count(dataset.items),
+    );
+    if let Some(validation) = &manifest.validation {
+        text.push_str(&format!(
+            "\nbefore that, without the newest {}, it predicted {} events there:\n",
+            validation.held_back,
+            table::count(validation.events)
+        ));
+        for (metric, estimate) in &validation.metrics {
+            text.push_str(&format!("  {metric} {}\n", table::estimate(estimate)));
+        }
+        if let Some(best) = validation.best_iteration {
+            text.push_str(&format!("best after iteration {best}, so trained for as many"));
+        }
+    }
+    text.push_str(&format!("\nwritten to {} ({})", arguments.output.display(), table::bytes(bytes)));
+    text
+}

@@ -1,0 +1,109 @@
+//! Titles of items: what people read instead of ids.
+
+use std::path::Path;
+
+use super::DataError;
+use super::columns::{self, Role, normalized};
+use super::error::{Fault, shown};
+use super::format::guess_delimiter;
+use super::records::{Records, Splitting};
+use super::source::Source;
+use crate::interactions::{Id, Ids, ItemIndex};
+
+/// Names of the title's column, the surest first, as [`normalized`] spells them.
+const TITLE_NAMES: [&str; 8] =
+    ["title", "itemtitle", "name", "itemname", "productname", "producttitle", "label", "description"];
+
+/// A title for each item that has one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Titles {
+    titles: Vec<Option<Box<str>>>,
+}
+
+impl Titles {
+    /// The title of an item.
+    pub fn get(&self, item: ItemIndex) -> Option<&str> {
+        self.titles.get(item.get())?.as_deref()
+    }
+
+    /// How many items have one.
+    pub fn len(&self) -> usize {
+        self.titles.iter().flatten().count()
+    }
+
+    /// Whether none has.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Reads the titles of a catalogue's items from a CSV or TSV file, plain, gzip or zstd: a column with the item and one
+/// with its title, told by their names, or the first two. Items that the catalogue does not know are passed over; of
+/// several titles the first counts.
+pub fn read_titles(path: &Path, catalog: &Ids) -> Result<Titles, DataError> {
+    let mut source = Source::open(path, &())?;
+    if source.is_parquet() {
+        return Err(
+            Fault::of_line("a Parquet file", "CSV with a column of items and one of titles").at(path, 1)
+        );
+    }
+    let delimiter = guess_delimiter(source.peek_line()?).unwrap_or(b',');
+    let mut records = Records::new(Splitting::Delimiter(delimiter));
+    let mut titles = vec![None; catalog.len()];
+    let mut layout = None;
+    while let Some((line, record)) = records.next(&mut source)? {
+        let record = record.map_err(|fault| fault.at(path, line))?;
+        if record.len() < 2 {
+            let found = shown(record.bytes());
+            return Err(Fault::of_line(found, "two columns, an item and its title").at(path, line));
+        }
+        let text = |at: usize| String::from_utf8_lossy(record.field(at)).trim().to_owned();
+        let (item, title) = if let Some(layout) = layout {
+            layout
+        } else {
+            let names: Vec<String> = (0..record.len()).map(text).collect();
+            let title = TITLE_NAMES.iter().find_map(|name| names.iter().position(|n| normalized(n) == *name));
+            let item = columns::common(&names, Role::Item);
+            let has_header = item.is_some() || title.is_some();
+            let item = item.unwrap_or(usize::from(title == Some(0)));
+            let chosen = (item, title.unwrap_or(usize::from(item == 0)));
+            layout = Some(chosen);
+            if has_header {
+                continue;
+            }
+            chosen
+        };
+        if item.max(title) >= record.len() {
+            let expected = format!("at least {} columns", item.max(title) + 1);
+            return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
+        }
+        if let Some(index) = catalog.find(Id::Text(&text(item)))
+            && titles[index].is_none()
+            && !text(title).is_empty()
+        {
+            titles[index] = Some(text(title).into());
+        }
+    }
+    Ok(Titles { titles })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn titles(content: &str) -> Vec<Option<String>> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("titles.csv");
+        std::fs::write(&path, content).unwrap();
+        let titles = read_titles(&path, &Ids::Integers(vec![3, 5, 9])).unwrap();
+        (0..3).map(|item| titles.get(ItemIndex(item)).map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn columns_are_told_by_name_or_by_place() {
+        let expected = vec![Some("Tent, large".to_owned()), None, Some("Lamp".to_owned())];
+        assert_eq!(titles("item_id,title\n3,\"Tent, large\"\n9,Lamp\n77,Other\n9,Second\n"), expected);
+        assert_eq!(titles("genre\tTitle\tmovieId\nx\tTent, large\t3\nx\tLamp\t9\n"), expected);
+        assert_eq!(titles("3,\"Tent, large\"\n9,Lamp\n5,\n"), expected);
+    }
+}

@@ -1,0 +1,74 @@
+//! What can be wrong with a model file.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::FORMAT_VERSION;
+use crate::models::TensorError;
+
+/// Why a model file cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelFileError {
+    /// The file cannot be opened or read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file cannot be written; the old one, if any, is untouched.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something else than a model.
+    #[error("{}: not a satf model file: {reason}; hint: satf train LOG -o FILE writes one", path.display())]
+    NotAModel {
+        /// The file.
+        path: PathBuf,
+        /// How that can be told.
+        reason: String,
+    },
+    /// The content is not what was written.
+    #[error(
+        "{}: its content does not match its checksum: the file is damaged or cut off; hint: copy it again, or train again",
+        path.display()
+    )]
+    Checksum {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A later format.
+    #[error(
+        "{}: a model file of format version {version}, this program reads version {FORMAT_VERSION}; hint: use a \
+         newer satf, or train again with this one",
+        path.display()
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version it claims.
+        version: String,
+    },
+    /// A header or manifest that contradicts the file or itself.
+    #[error("{}: a model file that makes no sense: {reason}; hint: train again", path.display())]
+    Header {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An array that is not what the model needs.
+    #[error("{}: {source}; hint: train again", path.display())]
+    Tensor {
+        /// The file.
+        path: PathBuf,
+        /// Which, and what is wrong with it.
+        source: TensorError,
+    },
+}

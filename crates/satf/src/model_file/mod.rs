@@ -1,0 +1,53 @@
+//! Model files: a trained model in one safetensors file that any program with a safetensors reader can open.
+//!
+//! ```text
+//! 8 bytes     length of the header, little-endian
+//! header      {"__metadata__":{"checksum":"<64 hexadecimal digits>","format":"satf","format_version":"1",
+//!              "manifest":"<the manifest as JSON>"},"<tensor>":{"dtype":..,"shape":..,"data_offsets":..},...}
+//! values      of all tensors, little-endian, in the order of the header
+//! ```
+//!
+//! The checksum is the BLAKE3 hash of the whole file with `0` in place of its own digits, which always stand at
+//! byte 37. Besides the model's own arrays there are
+//!
+//! | tensor | what |
+//! |---|---|
+//! | `item_ids` | the catalogue, if its ids are integers: ascending |
+//! | `item_id_bytes`, `item_id_offsets` | the catalogue, if its ids are strings: UTF-8 one after the other, in byte order, and where each begins and ends |
+//! | `item_counts` | how often every item was taken |
+//!
+//! Users are not stored.
+//!
+//! A file is written whole or not at all. It is read through a memory map: lengths are checked against the file
+//! before anything is allocated, then the checksum, then every array against type, shape and range.
+
+mod catalog;
+mod error;
+mod manifest;
+mod read;
+mod write;
+
+pub use error::ModelFileError;
+pub use manifest::{Dataset, Manifest, Validation, content_hash};
+pub(crate) use read::{Content, read};
+pub(crate) use write::{tensors, write};
+
+/// The version of the format that is written.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// What the header of every model file begins with.
+const HEADER_START: &str = "{\"__metadata__\":{\"checksum\":\"";
+/// Hexadecimal digits of the checksum.
+const CHECKSUM_DIGITS: usize = 64;
+/// Where they stand in the file.
+const CHECKSUM_AT: usize = 8 + HEADER_START.len();
+/// What the metadata says the file is.
+const FORMAT: &str = "satf";
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_checksum_stands_where_the_documentation_says() {
+        assert_eq!(super::CHECKSUM_AT, 37);
+    }
+}

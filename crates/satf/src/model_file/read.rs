@@ -1,0 +1,143 @@
+//! Model files in: nothing is allocated for what the file does not hold, nothing is believed before it is checked.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::path::Path;
+
+use memmap2::Mmap;
+use safetensors::SafeTensors;
+use serde::Deserialize;
+
+use super::{CHECKSUM_AT, CHECKSUM_DIGITS, FORMAT, FORMAT_VERSION, HEADER_START};
+use super::{Manifest, ModelFileError, catalog};
+use crate::interactions::Ids;
+use crate::models::{ModelEntry, Recommender, StoredTensor, StoredTensors, TensorError, TensorType};
+
+/// A model file, read.
+pub(crate) struct Content {
+    pub(crate) manifest: Manifest,
+    pub(crate) items: Ids,
+    pub(crate) item_counts: Vec<u32>,
+    pub(crate) model: Box<dyn Recommender>,
+}
+
+/// Reads a model.
+pub(crate) fn read(path: &Path) -> Result<Content, ModelFileError> {
+    let io = |source| ModelFileError::Io { path: path.to_owned(), source };
+    let file = File::open(path).map_err(io)?;
+    let metadata = file.metadata().map_err(io)?;
+    if !metadata.is_file() {
+        return Err(not_a_model(path, "it is no regular file"));
+    }
+    if metadata.len() < (CHECKSUM_AT + CHECKSUM_DIGITS) as u64 {
+        return Err(not_a_model(path, format!("it has {} bytes only", metadata.len())));
+    }
+    // SAFETY: the map is read here and dropped before this function returns; nothing refers to it afterwards. Model files
+    // are replaced by renaming, never written in place, so the bytes do not change under it.
+    #[allow(unsafe_code)]
+    let map = unsafe { Mmap::map(&file) }.map_err(io)?;
+    parse(path, &map)
+}
+
+/// The model in `bytes`; `path` is for messages.
+fn parse(path: &Path, bytes: &[u8]) -> Result<Content, ModelFileError> {
+    let header = header_of(path, bytes)?;
+    verify_checksum(path, bytes)?;
+    let (metadata, tensors) = tensors_of(path, bytes, header)?;
+
+    let invalid = |reason: String| ModelFileError::Header { path: path.to_owned(), reason };
+    let manifest = metadata.get("manifest").ok_or_else(|| invalid("it has no manifest".to_owned()))?;
+    let manifest: Manifest =
+        serde_json::from_str(manifest).map_err(|error| invalid(format!("its manifest: {error}")))?;
+    let configured = ModelEntry::find(&manifest.model)
+        .and_then(|entry| entry.read(&manifest.configuration))
+        .map_err(|error| invalid(error.to_string()))?;
+
+    let invalid = |source: TensorError| ModelFileError::Tensor { path: path.to_owned(), source };
+    let items = catalog::restore(&tensors).map_err(invalid)?;
+    let tensors = tensors.with_num_items(items.len());
+    let item_counts = tensors.per_item("item_counts").map_err(invalid)?;
+    let model = configured.learner.restore(&tensors).map_err(invalid)?;
+    Ok(Content { manifest, items, item_counts, model })
+}
+
+fn not_a_model(path: &Path, reason: impl Into<String>) -> ModelFileError {
+    ModelFileError::NotAModel { path: path.to_owned(), reason: reason.into() }
+}
+
+/// The header, if it lies within the file and begins as that of a model does.
+fn header_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a [u8], ModelFileError> {
+    let (length, rest) =
+        bytes.split_first_chunk::<8>().ok_or_else(|| not_a_model(path, "it is too short"))?;
+    let length = u64::from_le_bytes(*length);
+    let header = usize::try_from(length).ok().and_then(|length| rest.get(..length)).ok_or_else(|| {
+        let left = rest.len();
+        not_a_model(path, format!("its header would take {length} bytes, {left} are there"))
+    })?;
+    if !header.starts_with(HEADER_START.as_bytes()) {
+        return Err(not_a_model(path, "its header does not begin as that of a model"));
+    }
+    Ok(header)
+}
+
+/// Compares the digits themselves, so that a changed letter is a changed checksum.
+fn verify_checksum(path: &Path, bytes: &[u8]) -> Result<(), ModelFileError> {
+    let after = CHECKSUM_AT + CHECKSUM_DIGITS;
+    let Some(digits) = bytes.get(CHECKSUM_AT..after) else {
+        return Err(not_a_model(path, "it is too short"));
+    };
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&bytes[..CHECKSUM_AT]).update(&[b'0'; CHECKSUM_DIGITS]).update_rayon(&bytes[after..]);
+    if hasher.finalize().to_hex().as_bytes() == digits {
+        Ok(())
+    } else {
+        Err(ModelFileError::Checksum { path: path.to_owned() })
+    }
+}
+
+/// What is read from the header before the tensors are looked at.
+#[derive(Deserialize)]
+struct Header {
+    #[serde(rename = "__metadata__")]
+    metadata: HashMap<String, String>,
+    #[serde(flatten)]
+    tensors: HashMap<String, Extent>,
+}
+
+#[derive(Deserialize)]
+struct Extent {
+    data_offsets: (u64, u64),
+}
+
+/// Metadata and tensors, every one of them within the file.
+fn tensors_of<'a>(
+    path: &Path,
+    bytes: &'a [u8],
+    header: &[u8],
+) -> Result<(HashMap<String, String>, StoredTensors<'a>), ModelFileError> {
+    let invalid = |reason: String| ModelFileError::Header { path: path.to_owned(), reason };
+    let parsed: Header =
+        serde_json::from_slice(header).map_err(|error| invalid(format!("its header: {error}")))?;
+    if parsed.metadata.get("format").is_none_or(|format| format != FORMAT) {
+        return Err(not_a_model(path, "its metadata names another format"));
+    }
+    let version = parsed.metadata.get("format_version").cloned().unwrap_or_default();
+    if version != FORMAT_VERSION.to_string() {
+        return Err(ModelFileError::Version { path: path.to_owned(), version });
+    }
+    let room = (bytes.len() - 8 - header.len()) as u64;
+    if let Some((name, extent)) = parsed.tensors.iter().find(|(_, extent)| extent.data_offsets.1 > room) {
+        let end = extent.data_offsets.1;
+        return Err(invalid(format!("tensor '{name}' would end at byte {end} of {room}")));
+    }
+    let file = SafeTensors::deserialize(bytes).map_err(|error| invalid(format!("its header: {error}")))?;
+    let mut tensors = BTreeMap::new();
+    for (name, view) in file.iter() {
+        let dtype = view.dtype().to_string();
+        let kind = TensorType::ALL.into_iter().find(|kind| kind.name() == dtype);
+        let kind = kind.ok_or_else(|| invalid(format!("tensor '{name}' is of type {dtype}")))?;
+        tensors
+            .insert(name.to_owned(), StoredTensor { kind, shape: view.shape().to_vec(), bytes: view.data() });
+    }
+    Ok((parsed.metadata, StoredTensors::new(tensors)))
+}

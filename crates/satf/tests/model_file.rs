@@ -1,0 +1,321 @@
+//! What every stored model promises: the same lists and scores from the library, alone and in a batch, before it is
+//! saved and after it is loaded; shares that sum to the score; filters that never cost a result.
+//!
+//! Every model of the registry is held to it, with string ids and with integer ids.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use satf::evaluate::{Scored, rank_unseen};
+use satf::interactions::{Id, Ids, ItemIndex, Timestamp, UserIndex};
+use satf::model_file::ModelFileError;
+use satf::models::{MODELS, ModelEntry, Quantization, nearest};
+use satf::prepare::Histories;
+use satf::recommend::{Filters, Model, RecommendError, Seen};
+use serde_json::{Value, json};
+use toml::Table;
+
+/// Settings that suit a small log.
+fn settings(model: &str) -> Table {
+    let text = match model {
+        "random" => "seed = 5",
+        "pure-svd" => "rank = 8\nscaling = 0.4\nrescaled = true",
+        "ga-satf" => "item_rank = 9\nuser_rank = 10\nposition_rank = 2\nmax_len = 8\nseed = 3",
+        "la-satf" => "item_rank = 9\nuser_rank = 10\nmax_len = 8\nrescaled = true\nseed = 3",
+        "vmis-knn" => "neighbors = 9\nsample_size = 20",
+        "transitions" => "window = 4\nmax_len = 6\nreverse = 0.2",
+        _ => "",
+    };
+    text.parse().unwrap()
+}
+
+const ITEMS: u32 = 30;
+
+/// A log in which items follow their neighbours, with a catalogue of strings or of integers.
+fn histories(texts: bool) -> Histories {
+    let rows: Vec<(UserIndex, ItemIndex, Timestamp)> = (0..60u32)
+        .flat_map(|user| {
+            (0..3 + user % 9).map(move |at| {
+                let item = (user * 7 + at * (1 + user % 3) + (user * at) % 5) % ITEMS;
+                (UserIndex(user), ItemIndex(item), Timestamp(i64::from(user * 100 + at)))
+            })
+        })
+        .collect();
+    let users = Arc::new(Ids::Integers((0..60).collect()));
+    let catalog = if texts {
+        Ids::Texts((0..ITEMS).map(|item| format!("item {item:02} ü").into()).collect())
+    } else {
+        Ids::Integers((0..i64::from(ITEMS)).map(|item| item * 3 - 40).collect())
+    };
+    Histories::from_ordered_rows(users, Arc::new(catalog), rows.into_iter())
+}
+
+fn queries() -> Vec<Vec<ItemIndex>> {
+    (0..67u32)
+        .map(|at| (0..at % 11).map(|place| ItemIndex((at * 13 + place * (at % 4 + 1)) % ITEMS)).collect())
+        .collect()
+}
+
+fn train(entry: &ModelEntry, histories: &Histories) -> Model {
+    let configured = entry.configure(&settings(entry.name)).unwrap();
+    match Model::train(&configured, histories, &()) {
+        Ok(model) => model,
+        Err(error) => panic!("{}: {error}", entry.name),
+    }
+}
+
+fn has_factors(entry: &ModelEntry) -> bool {
+    ["pure-svd", "ga-satf", "la-satf"].contains(&entry.name)
+}
+
+/// Lists with the bits of their scores.
+fn lists(model: &Model, filters: &Filters) -> Vec<Vec<(u32, u32)>> {
+    let bits =
+        |list: Vec<Scored>| list.iter().map(|scored| (scored.item.0, scored.score.to_bits())).collect();
+    model.recommend_batch(&queries(), 7, filters).unwrap().into_iter().map(bits).collect()
+}
+
+#[test]
+fn every_model_gives_the_same_lists_in_every_way() {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in MODELS {
+        for texts in [false, true] {
+            let histories = histories(texts);
+            let mut kinds = vec![Quantization::None];
+            if has_factors(entry) {
+                kinds.extend([Quantization::Half, Quantization::Int8]);
+            }
+            for kind in kinds {
+                let case = format!("{}, {}, texts {texts}", entry.name, kind.name());
+                let mut model = train(entry, &histories);
+                if kind != Quantization::None {
+                    model.quantize(kind).unwrap();
+                }
+                let batch = lists(&model, &Filters::default());
+                // Alone.
+                for (query, expected) in queries().iter().zip(&batch) {
+                    let alone = model.recommend(query, 7, &Filters::default()).unwrap();
+                    let alone: Vec<(u32, u32)> =
+                        alone.iter().map(|scored| (scored.item.0, scored.score.to_bits())).collect();
+                    assert_eq!(&alone, expected, "{case}: alone");
+                }
+                // As the evaluation ranks.
+                for (query, expected) in queries().iter().zip(&batch) {
+                    let mut scores = vec![f32::NAN; ITEMS as usize];
+                    model.recommender().score_batch(&[query], &mut scores);
+                    let ranked = rank_unseen(&mut scores, query, 7);
+                    let ranked: Vec<(u32, u32)> =
+                        ranked.iter().map(|scored| (scored.item.0, scored.score.to_bits())).collect();
+                    assert_eq!(&ranked, expected, "{case}: as evaluated");
+                }
+                // After a file, and after a file of that.
+                let path = folder.path().join("model.satf");
+                model.save(&path).unwrap();
+                let loaded = Model::load(&path).unwrap();
+                assert_eq!(lists(&loaded, &Filters::default()), batch, "{case}: loaded");
+                assert_eq!(loaded.manifest(), model.manifest(), "{case}");
+                assert_eq!((loaded.catalog(), loaded.item_counts()), (model.catalog(), model.item_counts()));
+                let again = folder.path().join("again.satf");
+                loaded.save(&again).unwrap();
+                assert!(
+                    std::fs::read(&path).unwrap() == std::fs::read(&again).unwrap(),
+                    "{case}: other bytes"
+                );
+                // What is alike, and why.
+                for item in (0..ITEMS).map(ItemIndex) {
+                    let similar = model.similar_items(item, 5).unwrap();
+                    assert!(similar.len() == 5 && similar.iter().all(|other| other.item != item), "{case}");
+                    assert_eq!(similar, loaded.similar_items(item, 5).unwrap(), "{case}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn shares_sum_to_the_score() {
+    let histories = histories(true);
+    for entry in MODELS {
+        let model = train(entry, &histories);
+        for query in queries() {
+            for scored in model.recommend(&query, 10, &Filters::default()).unwrap() {
+                let explanation = model.explain(&query, scored.item).unwrap();
+                assert_eq!(explanation.score.to_bits(), scored.score.to_bits(), "{}", entry.name);
+                let sum = explanation.base + explanation.shares.iter().map(|(_, share)| share).sum::<f64>();
+                let size = explanation.shares.iter().map(|(_, share)| share.abs()).sum::<f64>()
+                    + explanation.base.abs();
+                let off = (sum - f64::from(scored.score)).abs();
+                assert!(off <= 1e-5 * size.max(1e-30), "{}: {sum} {}", entry.name, scored.score);
+                let items: Vec<ItemIndex> = explanation.shares.iter().map(|(item, _)| *item).collect();
+                assert_eq!(items, query, "{}", entry.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn filters_apply_before_the_best_are_taken() {
+    let model = train(ModelEntry::find("transitions").unwrap(), &histories(true));
+    let history = [ItemIndex(3), ItemIndex(4)];
+    let items = |filters: &Filters, n: usize| -> Vec<u32> {
+        model.recommend(&history, n, filters).unwrap().iter().map(|scored| scored.item.0).collect()
+    };
+    let all = items(&Filters::default(), 100);
+    assert_eq!(all.len(), ITEMS as usize - 2);
+    // The five best taken out: the next ones follow, in their order.
+    let exclude: Vec<ItemIndex> = all[..5].iter().copied().map(ItemIndex).collect();
+    assert_eq!(items(&Filters { exclude, ..Filters::default() }, 4), all[5..9]);
+    // The worst ones only, seen ones among them.
+    let only: Vec<ItemIndex> = all[25..].iter().copied().chain([3]).map(ItemIndex).collect();
+    let filters = Filters { only: Some(only), ..Filters::default() };
+    assert_eq!(items(&filters, 10), all[25..]);
+    assert!(items(&Filters { seen: Seen::Allow, ..filters }, 10).contains(&3));
+    assert_eq!(items(&Filters { only: Some(Vec::new()), ..Filters::default() }, 10), [0u32; 0]);
+    // The worst one, put first.
+    let boosts = vec![(ItemIndex(all[27]), 1e9)];
+    assert_eq!(items(&Filters { boosts, ..Filters::default() }, 1), all[27..]);
+
+    let refused = |filters: Filters| model.recommend(&history, 3, &filters).unwrap_err();
+    let outside = Filters { exclude: vec![ItemIndex(ITEMS)], ..Filters::default() };
+    assert!(matches!(refused(outside), RecommendError::UnknownItem { place: "exclude", item: ITEMS, .. }));
+    let odd = Filters { boosts: vec![(ItemIndex(0), f32::NAN)], ..Filters::default() };
+    assert!(matches!(refused(odd), RecommendError::Boost { item: 0, .. }));
+    let error = model.recommend(&[ItemIndex(99)], 3, &Filters::default()).unwrap_err();
+    assert_eq!(error.to_string(), "history: item 99 is outside the catalogue of 30 items");
+}
+
+#[test]
+fn unknown_items_are_counted_and_popular_ones_follow_counts() {
+    let model = train(ModelEntry::find("mp").unwrap(), &histories(false));
+    let known = model.history([Id::Integer(-40), Id::Text("-37"), Id::Integer(7_000), Id::Text("tent")]);
+    assert_eq!((known.items, known.unknown), (vec![ItemIndex(0), ItemIndex(1)], 2));
+    let popular = model.popular(ITEMS as usize, &Filters::default()).unwrap();
+    assert!(popular.is_sorted_by(|a, b| (b.score, a.item) <= (a.score, b.item)));
+    assert_eq!(popular[0].score as u32, *model.item_counts().iter().max().unwrap());
+}
+
+#[test]
+fn models_without_factors_cannot_be_quantized() {
+    let histories = histories(false);
+    for entry in MODELS.iter().filter(|entry| !has_factors(entry)) {
+        let message = train(entry, &histories).quantize(Quantization::Half).unwrap_err().to_string();
+        assert!(message.contains(entry.name) && message.contains("no item factors"), "{message}");
+    }
+}
+
+fn committed() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/version_1")
+}
+
+/// Every committed model: its file, and what is in it.
+fn committed_cases() -> Vec<(&'static ModelEntry, Quantization)> {
+    let plain = MODELS.iter().map(|entry| (entry, Quantization::None));
+    let rounded = [("la-satf", Quantization::Half), ("la-satf", Quantization::Int8)];
+    plain.chain(rounded.map(|(name, kind)| (ModelEntry::find(name).unwrap(), kind))).collect()
+}
+
+fn file_name(entry: &ModelEntry, kind: Quantization) -> String {
+    format!("{}.{}.satf", entry.name, kind.name())
+}
+
+/// Lists as the committed record has them.
+fn record(model: &Model) -> Value {
+    let lists = model.recommend_batch(&queries()[..12], 5, &Filters::default()).unwrap();
+    let list = |list: &Vec<Scored>| -> Value {
+        list.iter().map(|scored| json!([model.catalog().get(scored.item.get()), scored.score])).collect()
+    };
+    lists.iter().map(list).collect()
+}
+
+/// Writes the committed files. Run by hand, once a format version.
+#[test]
+#[ignore = "writes tests/files/version_1"]
+fn write_the_committed_files() {
+    let mut records = serde_json::Map::new();
+    std::fs::create_dir_all(committed()).unwrap();
+    for (at, (entry, kind)) in committed_cases().into_iter().enumerate() {
+        let mut model = train(entry, &histories(at % 2 == 0));
+        if kind != Quantization::None {
+            model.quantize(kind).unwrap();
+        }
+        model.save(committed().join(file_name(entry, kind))).unwrap();
+        records.insert(file_name(entry, kind), record(&model));
+    }
+    std::fs::write(committed().join("lists.json"), serde_json::to_string(&records).unwrap() + "\n").unwrap();
+}
+
+#[test]
+fn files_of_version_1_are_read_and_give_their_lists() {
+    let records: Value =
+        serde_json::from_slice(&std::fs::read(committed().join("lists.json")).unwrap()).unwrap();
+    for (entry, kind) in committed_cases() {
+        let name = file_name(entry, kind);
+        let model = Model::load(committed().join(&name)).unwrap();
+        assert_eq!((model.manifest().model.as_str(), model.manifest().quantization), (entry.name, kind));
+        let (ours, theirs) = (record(&model), &records[&name]);
+        for (ours, theirs) in ours.as_array().unwrap().iter().zip(theirs.as_array().unwrap()) {
+            let (ours, theirs) = (ours.as_array().unwrap(), theirs.as_array().unwrap());
+            assert_eq!(ours.len(), theirs.len(), "{name}");
+            for (ours, theirs) in ours.iter().zip(theirs) {
+                assert_eq!(ours[0], theirs[0], "{name}");
+                let (ours, theirs) = (ours[1].as_f64().unwrap(), theirs[1].as_f64().unwrap());
+                assert!((ours - theirs).abs() <= 1e-5 * theirs.abs().max(1e-3), "{name}: {ours} {theirs}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_model_is_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("thing.satf");
+    let message = |content: &[u8]| {
+        std::fs::write(&path, content).unwrap();
+        Model::load(&path).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert!(message(b"").contains("0 bytes only"));
+    assert!(message(&[b'x'; 300]).contains("not a satf model file"));
+    let mut safetensors = 2u64.to_le_bytes().to_vec();
+    safetensors.extend([b' '; 200]);
+    assert!(message(&safetensors).contains("does not begin as that of a model"));
+    assert!(matches!(Model::load(folder.path().join("none.satf")), Err(ModelFileError::Io { .. })));
+    assert!(Model::load(folder.path()).is_err());
+    assert_eq!(nearest("la-stf", MODELS.iter().map(|entry| entry.name)), Some("la-satf"));
+}
+
+#[test]
+fn the_python_package_reads_the_tensors() {
+    let script = "import sys, json\nfrom safetensors import safe_open\n\
+        with safe_open(sys.argv[1], framework='np') as f:\n    \
+        m = json.loads(f.metadata()['manifest'])\n    \
+        w = f.get_tensor('item_factors')\n    ids = f.get_tensor('item_ids')\n    \
+        print(json.dumps([m['model'], list(w.shape), str(w.dtype), float(w.astype('float64').sum()), ids.tolist()]))";
+    let python = std::env::var("SATF_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let has_package = Command::new(&python).args(["-c", "import safetensors, numpy"]).output();
+    if !has_package.is_ok_and(|output| output.status.success()) {
+        eprintln!("{python} has no safetensors and numpy: nothing is checked");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for kind in [Quantization::None, Quantization::Half, Quantization::Int8] {
+        let mut model = train(ModelEntry::find("la-satf").unwrap(), &histories(false));
+        model.quantize(kind).unwrap();
+        let path = folder.path().join("model.satf");
+        model.save(&path).unwrap();
+        let output = Command::new(&python).args(["-c", script]).arg(&path).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let (rank, dtype) = match kind {
+            Quantization::None => (9, "float32"),
+            Quantization::Half => (9, "float16"),
+            Quantization::Int8 => (9, "int8"),
+        };
+        assert_eq!((&seen[0], &seen[1], &seen[2]), (&json!("la-satf"), &json!([30, rank]), &json!(dtype)));
+        let Ids::Integers(ids) = &**model.catalog() else { unreachable!() };
+        assert_eq!(seen[4], json!(ids));
+        assert!(seen[3].as_f64().unwrap().is_finite());
+    }
+}
