@@ -17,6 +17,7 @@ const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    silence_decoders();
     let terminal = terminal::Terminal::install(arguments.quiet, arguments.verbose);
     let outcome = start_threads(arguments.threads).and_then(|()| match &arguments.command {
         Command::Prepare(options) => commands::prepare::run(options, &terminal),
@@ -41,6 +42,18 @@ fn main() -> ExitCode {
             ExitCode::from(if is_cancelled(&error) { INTERRUPTED } else { 1 })
         }
     }
+}
+
+/// The Parquet decoder answers some damaged files with a panic. The library makes an error of it; what the panic itself would
+/// print helps nobody.
+fn silence_decoders() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let file = panic.location().map_or("", |location| location.file());
+        if !["/parquet-", "/arrow-"].iter().any(|decoder| file.contains(decoder)) {
+            report(panic);
+        }
+    }));
 }
 
 fn start_threads(threads: Option<usize>) -> anyhow::Result<()> {

@@ -62,6 +62,27 @@ fn compressed_files_cut_short() {
 }
 
 #[test]
+fn damaged_parquet_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String =
+        (0..300).map(|row| format!("{},{},{}\n", row % 17, row % 23, 1_400_000_000 + row)).collect();
+    let csv = write(folder.path(), "log.csv", format!("userid,itemid,timestamp\n{rows}").as_bytes());
+    let log = folder.path().join("log.parquet");
+    assert_eq!(satf(&["prepare", &csv, "-o", log.to_str().unwrap()]).code, 0);
+    let whole = fs::read(&log).unwrap();
+    let mut refusals = 0;
+    for at in (0..whole.len()).step_by(whole.len() / 150) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0xa5;
+        let outcome = satf(&["stats", &write(folder.path(), "damaged.parquet", &damaged)]);
+        assert!([0, 1].contains(&outcome.code), "byte {at}: exit {}, {}", outcome.code, outcome.stderr);
+        assert!(!outcome.stderr.contains("panicked"), "byte {at}: {}", outcome.stderr);
+        refusals += outcome.code;
+    }
+    assert!(refusals > 50, "{refusals} damages noticed");
+}
+
+#[test]
 fn a_line_of_a_hundred_megabytes() {
     let mut text = Vec::from(&b"userid,itemid,timestamp\n1,"[..]);
     text.resize(100_000_000, b'7');

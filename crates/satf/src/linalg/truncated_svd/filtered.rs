@@ -181,8 +181,11 @@ impl<A: LinearOperator> Iteration<'_, A> {
             if missing == 0 {
                 return Ok(None);
             }
-            let ritz = product(active.as_ref(), coefficients.get(.., ..missing));
-            let pairs = residuals(self.operator, ritz.as_ref());
+            // In their place already: what is not locked yet will be overwritten.
+            let ritz = self.vectors.as_mut().subcols_mut(locked, missing);
+            matmul(ritz, Accum::Replace, active.as_ref(), coefficients.get(.., ..missing), 1.0);
+            let ritz = self.vectors.subcols(locked, missing);
+            let pairs = residuals(self.operator, ritz);
             self.count_ritz(active.ncols(), missing);
 
             // 6. lock the leading pairs that are converged
@@ -205,12 +208,12 @@ impl<A: LinearOperator> Iteration<'_, A> {
                 of = window.end,
                 "window filtered"
             );
-            self.lock(ritz.as_ref(), &pairs[..done], &lacks[..done]);
+            self.lock(&pairs[..done], &lacks[..done]);
             if (done == found && zero.is_some()) || self.eigenvalues.len() == self.rank {
                 return Ok(None);
             }
             let guards = product(active.as_ref(), coefficients.get(.., missing..));
-            active = beside(ritz.get(.., done..), guards.as_ref());
+            active = beside(self.vectors.subcols(locked + done, missing - done), guards.as_ref());
             if done == missing {
                 return Ok(Some(active));
             }
@@ -329,10 +332,8 @@ impl<A: LinearOperator> Iteration<'_, A> {
         Ok(())
     }
 
-    /// Copies the leading columns, one for every pair, to the locked ones.
-    fn lock(&mut self, ritz: MatRef<'_, f64>, pairs: &[(f64, f64)], lacks: &[f64]) {
-        let (locked, done) = (self.eigenvalues.len(), pairs.len());
-        self.vectors.as_mut().subcols_mut(locked, done).copy_from(ritz.subcols(0, done));
+    /// Locks the next columns, one for every pair.
+    fn lock(&mut self, pairs: &[(f64, f64)], lacks: &[f64]) {
         self.eigenvalues.extend(pairs.iter().map(|&(theta, _)| theta));
         let worst = lacks.iter().copied().fold(0.0, f64::max);
         self.info.residual = self.info.residual.max(worst * self.params.tolerance);
