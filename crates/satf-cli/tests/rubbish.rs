@@ -64,9 +64,11 @@ fn compressed_files_cut_short() {
 #[test]
 fn damaged_parquet_files() {
     let folder = tempfile::tempdir().unwrap();
-    let rows: String =
-        (0..300).map(|row| format!("{},{},{}\n", row % 17, row % 23, 1_400_000_000 + row)).collect();
-    let csv = write(folder.path(), "log.csv", format!("userid,itemid,timestamp\n{rows}").as_bytes());
+    let mut text = Vec::from(&b"userid,itemid,timestamp\n"[..]);
+    for row in 0..300 {
+        writeln!(text, "{},{},{}", row % 17, row % 23, 1_400_000_000 + row).unwrap();
+    }
+    let csv = write(folder.path(), "log.csv", &text);
     let log = folder.path().join("log.parquet");
     assert_eq!(satf(&["prepare", &csv, "-o", log.to_str().unwrap()]).code, 0);
     let whole = fs::read(&log).unwrap();
