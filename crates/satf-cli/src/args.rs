@@ -7,6 +7,7 @@ use satf::data::{Format, IdType, ReadOptions, TimeUnit};
 use satf::evaluate::{Metric, ResampleUnit, SeenPolicy};
 use satf::models::Quantization;
 use satf::prepare::{Duplicates, Offset, TiePolicy};
+use satf::tune::Sampler;
 
 /// Next-item recommendation from ordered histories, on a CPU.
 #[derive(Debug, Parser)]
@@ -21,6 +22,7 @@ use satf::prepare::{Duplicates, Offset, TiePolicy};
   satf evaluate log.parquet --model mp,pure-svd,transitions
   satf train log.parquet -o shop.satf
   satf recommend shop.satf --history \"laptop,laptop sleeve\"
+  satf tune log.parquet --model la-satf --trials 30
 
 Exit codes: 0 done, 1 it could not be done (stderr says why), 2 the command line is wrong, 130 interrupted."
 )]
@@ -54,6 +56,8 @@ pub(crate) enum Command {
     Similar(SimilarArguments),
     /// Show what is in a model file
     Inspect(InspectArguments),
+    /// Search for a model's best configuration, in a study that survives interruptions
+    Tune(Box<TuneArguments>),
     /// Say what training will cost before anything runs
     Plan(PlanArguments),
     /// Test whether two evaluations really differ, event by event
@@ -358,7 +362,7 @@ pub(crate) enum FallbackArgument {
 }
 
 /// Which models, and how they are configured.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Models")]
 pub(crate) struct ModelArguments {
     /// Models, separated by commas
@@ -376,6 +380,95 @@ pub(crate) struct ModelArguments {
     /// Memory that training may take, such as 1GiB or 800MB, for models that plan for it
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    // The search is on the validation part, the end on the test part.
+    mut_arg("on", |on| on.hide(true)),
+    after_help = "Examples:
+  satf tune log.parquet --model la-satf --trials 30
+  satf tune log.parquet --model pure-svd --sampler exhaustive
+  satf tune amz-beauty.csv.gz --model la-satf --space paper --trials 30 --seed 1 \\
+      --valid 3weeks --test 3weeks --ties file --study beauty
+  satf tune log.parquet --model ga-satf --sampler tpe --time-budget 30min --set max_len=100
+  satf tune log.parquet --model transitions --space mine.toml
+  satf tune status beauty
+
+A trial is one training. It is scored on the validation part after every iteration and for every value of keys that
+play no part in training (rescaled; rank of pure-svd), so it stands for many configurations. At the end the best of them
+is trained on training and validation part, and scored once on the test part.
+
+Every trial is on disk before the next begins. The same command again goes on where it was stopped, killed or ended by
+a power cut, and ends with the same result; --trials, --time-budget and --jobs may change.
+
+A space of your own:
+  keys.rank = [{ from = 100, to = 900, step = 100 }, 1500]
+  keys.scaling = { from = 0.0, to = 1.0, step = 0.2 }
+  constraints = [\"rank < 1000 or scaling <= 0.6\"]
+Ranges have a step, or `log` = how many values, evenly spaced in the logarithm. Keys given with --set are held fixed."
+)]
+pub(crate) struct TuneArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<TuneCommand>,
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
+    #[command(flatten)]
+    pub(crate) models: ModelArguments,
+    #[command(flatten)]
+    pub(crate) search: SearchArguments,
+    #[command(flatten)]
+    pub(crate) protocol: ProtocolArguments,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TuneCommand {
+    /// Show how far a study has come, the best so far and the time left
+    #[command(after_help = "Example:
+  satf tune status beauty")]
+    Status {
+        /// The folder of the study
+        #[arg(value_name = "DIR")]
+        study: PathBuf,
+        /// Write JSON to stdout
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Search")]
+pub(crate) struct SearchArguments {
+    /// What may be tried: the name of a space (paper, paper-long, small, default), or a TOML file [default: paper, or default
+    /// for models that are not in the paper]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) space: Option<String>,
+    /// How it is searched: random (without replacement), tpe or exhaustive
+    #[arg(long, value_name = "SAMPLER", default_value = "random", value_parser = str::parse::<Sampler>)]
+    pub(crate) sampler: Sampler,
+    /// Most trials, that is trainings [default: 30; all with exhaustive or --time-budget]
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) trials: Option<usize>,
+    /// Time for trials, over all runs of the study: 90s, 30min, 2h
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    pub(crate) time_budget: Option<f64>,
+    /// Trials run at once; they share threads and memory. Results do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
+    pub(crate) jobs: usize,
+    /// What is to be high on the validation part
+    #[arg(long, value_name = "METRIC", default_value = "NDCG@10")]
+    pub(crate) metric: Metric,
+    /// Iterations without growth that early stopping bears
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) patience: usize,
+    /// Folder of the study [default: satf-studies/LOG.MODEL.SPACE.HASH, by what is asked]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) study: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -569,6 +662,22 @@ fn parse_size(text: &str) -> Result<u64, String> {
     };
     let bytes = number.trim().parse::<f64>().map_err(|_| error())? * scale;
     if (1.0..9e18).contains(&bytes) { Ok(bytes as u64) } else { Err(error()) }
+}
+
+/// `90s`, `30min`, `2h`, `1day`, as seconds.
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let error = || format!("'{text}': expected a time such as 90s, 30min or 2h");
+    let digits = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(error)?;
+    let (number, unit) = text.split_at(digits);
+    let scale = match unit.to_ascii_lowercase().as_str() {
+        "s" | "sec" | "second" | "seconds" => 1.0,
+        "m" | "min" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3600.0,
+        "d" | "day" | "days" => 86_400.0,
+        _ => return Err(error()),
+    };
+    let seconds = number.trim().parse::<f64>().map_err(|_| error())? * scale;
+    if seconds > 0.0 && seconds < 1e9 { Ok(seconds) } else { Err(error()) }
 }
 
 fn parse_yes_no(text: &str) -> Result<bool, String> {

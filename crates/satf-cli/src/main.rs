@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use args::{Arguments, Command};
 use clap::Parser;
 use satf::monitor::Cancelled;
+use satf::tune::TuneError;
 
 /// The exit code of a command that was interrupted, as shells have it for SIGINT.
 const INTERRUPTED: u8 = 130;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Recommend(options) => commands::recommend::run(options, &terminal),
         Command::Similar(options) => commands::similar::run(options, &terminal),
         Command::Inspect(options) => commands::inspect::run(options, &terminal),
+        Command::Tune(options) => commands::tune::run(options, &terminal),
         Command::Plan(options) => commands::plan::run(options, &terminal),
         Command::Compare(options) => commands::compare::run(options, &terminal),
         Command::Models(options) => commands::models::run(options, &terminal),
@@ -85,5 +87,8 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 fn is_cancelled(error: &anyhow::Error) -> bool {
     let message = Cancelled.to_string();
-    error.chain().any(|cause| cause.is::<Cancelled>() || cause.to_string() == message)
+    let stopped = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(TuneError::Stopped { .. }))
+    };
+    error.chain().any(|cause| cause.is::<Cancelled>() || stopped(cause) || cause.to_string() == message)
 }

@@ -57,6 +57,15 @@ impl Terminal {
         });
     }
 
+    /// A line about work in progress: shown above the progress, or else only with `--verbose`.
+    pub(crate) fn narrate(&self, line: &str) {
+        if self.bar.is_hidden() {
+            tracing::debug!("{line}");
+        } else {
+            self.say(line);
+        }
+    }
+
     /// The progress is no longer needed.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
@@ -94,11 +103,7 @@ impl Monitor for Terminal {
             report.measures.iter().map(|(name, value)| format!("{name} {}", brief(*value))).collect();
         let line =
             format!("iteration {}: {:.2} s, {}", report.iteration, report.seconds, measures.join(", "));
-        if self.bar.is_hidden() {
-            tracing::debug!("{line}");
-        } else {
-            self.say(&line);
-        }
+        self.narrate(&line);
         self.iterations.lock().unwrap_or_else(PoisonError::into_inner).push(report.clone());
         if self.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

@@ -20,6 +20,7 @@ fn every_command_has_help_with_an_example() {
         "recommend",
         "similar",
         "inspect",
+        "tune",
         "plan",
         "compare",
         "models",

@@ -3,7 +3,7 @@
 //!
 //! Data flows one way: files ([`data`]) become [`interactions`], are prepared and split ([`prepare`]), models
 //! learn from histories ([`models`]; the sequence-aware ones see them as a [`tensor`] and [`factorize`] it, on
-//! [`linalg`]), and [`evaluate`] judges them.
+//! [`linalg`]), [`evaluate`] judges them, and [`tune`] searches for their best configurations.
 //!
 //! ```
 //! use satf::evaluate::{EvaluateOptions, evaluate, rank_unseen};
@@ -51,3 +51,4 @@ pub mod monitor;
 pub mod prepare;
 pub mod recommend;
 pub mod tensor;
+pub mod tune;

@@ -25,6 +25,10 @@ pub trait Monitor: Sync {
     fn iteration(&self, _report: &Iteration, _snapshot: &dyn Snapshot) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
+
+    /// Training in one go is over. Called by models that do not iterate but serve several configurations at once: each of
+    /// them can be had from `snapshot`.
+    fn trained(&self, _snapshot: &dyn Snapshot) {}
 }
 
 impl Monitor for () {}

@@ -12,6 +12,7 @@ pub(crate) mod recommend;
 pub(crate) mod similar;
 pub(crate) mod stats;
 pub(crate) mod train;
+pub(crate) mod tune;
 
 mod experiment;
 mod items;

@@ -47,6 +47,19 @@ impl Choice {
 
 /// The models and presets asked for, in the order asked.
 pub(crate) fn configure(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::Result<Vec<Choice>> {
+    let asked = gather(arguments, shared)?;
+    asked.into_iter().map(|asked| Choice::new(asked.label, asked.entry, asked.settings)).collect()
+}
+
+/// A model asked for, with the keys given for it, not checked yet.
+pub(crate) struct Asked {
+    pub(crate) label: String,
+    pub(crate) entry: &'static ModelEntry,
+    pub(crate) settings: Table,
+}
+
+/// The keys given for the models and presets asked for, in the order asked.
+pub(crate) fn gather(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::Result<Vec<Asked>> {
     let mut asked: Vec<(String, &'static ModelEntry, Table)> = Vec::new();
     for name in &arguments.model {
         let entry = ModelEntry::find(name.trim())?;
@@ -86,7 +99,7 @@ pub(crate) fn configure(arguments: &ModelArguments, shared: SharedKeys) -> anyho
         }
     }
 
-    let mut choices = Vec::new();
+    let mut gathered = Vec::new();
     for (label, entry, mut table) in asked {
         let own = match file.get(entry.name) {
             Some(Value::Table(own)) => own.clone(),
@@ -100,9 +113,14 @@ pub(crate) fn configure(arguments: &ModelArguments, shared: SharedKeys) -> anyho
             }
         }
         add_shared(&mut table, entry, shared)?;
-        choices.push(Choice::new(label, entry, table)?);
+        gathered.push(Asked { label, entry, settings: table });
     }
-    Ok(choices)
+    Ok(gathered)
+}
+
+/// The keys given with `--set`.
+pub(crate) fn keys_set(arguments: &ModelArguments) -> anyhow::Result<Vec<String>> {
+    arguments.set.iter().map(|text| Ok(parse_assignment(text)?.1)).collect()
 }
 
 /// One model with its defaults and the shared keys.

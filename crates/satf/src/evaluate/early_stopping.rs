@@ -91,6 +91,10 @@ impl Monitor for EarlyStopping<'_> {
         self.inner.is_cancelled()
     }
 
+    fn trained(&self, snapshot: &dyn Snapshot) {
+        self.inner.trained(snapshot);
+    }
+
     fn iteration(&self, report: &Iteration, snapshot: &dyn Snapshot) -> ControlFlow<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (estimate, model) = match self.score(snapshot) {

@@ -157,6 +157,10 @@ impl Learner for GaSatfConfig {
         ModelError::from_faults(Self::NAME, faults)
     }
 
+    fn variant_keys(&self) -> &'static [&'static str] {
+        &["rescaled"]
+    }
+
     fn plan(&self, histories: &Histories) -> Result<Option<Plan>, ModelError> {
         self.check()?;
         self.model().plan(histories).map(Some)

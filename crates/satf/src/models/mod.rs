@@ -30,7 +30,7 @@ pub use presets::{Preset, PresetProtocol, UnknownPreset};
 pub use pure_svd::PureSvdConfig;
 pub use quantization::Quantization;
 pub use random::{Random, RandomConfig};
-pub use recommender::{Iteration, Learner, Recommender, Snapshot};
+pub use recommender::{Iteration, Learner, Recommender, Snapshot, Variant};
 pub use registry::{ConfigError, Configured, MODELS, ModelEntry, nearest};
 pub use tensor_model::Precision;
 pub use tensors::{Shares, StoredTensor, StoredTensors, Tensor, TensorError, TensorType};

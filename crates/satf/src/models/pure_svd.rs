@@ -7,11 +7,12 @@
 //!
 //! `scaling = 1` is plain `PureSVD`; lower values are `PureSVD-N`.
 
+use faer::Mat;
 use serde::{Deserialize, Serialize};
 
 use super::fold_in::{FoldIn, LagWeights};
 use super::tensors::{StoredTensors, TensorError};
-use super::{Fault, Learner, ModelError, Recommender};
+use super::{Fault, Learner, ModelError, Recommender, Snapshot, Variant};
 use crate::linalg::truncated_svd::{self, Params};
 use crate::linalg::{SparseMatrix, truncated_svd as leading_singular_vectors};
 use crate::monitor::Monitor;
@@ -62,20 +63,28 @@ impl Learner for PureSvdConfig {
         ModelError::from_faults(Self::NAME, faults)
     }
 
-    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+    fn check_on(&self, histories: &Histories) -> Result<(), ModelError> {
         self.check()?;
-        let largest = histories.num_users().min(histories.num_items());
+        let largest = largest_rank(histories);
         if largest == 0 {
             return Err(ModelError::Data { model: Self::NAME, reason: "it has no rows".to_owned() });
         }
-        let rank = self.rank.unwrap_or(DEFAULT_RANK.min(histories.num_items() / 4).clamp(1, largest));
-        if rank > largest {
+        let faults = self.rank.filter(|&rank| rank > largest).map(|rank| {
             let (users, items) = (histories.num_users(), histories.num_items());
             let expected = format!("1 to {largest} on this log of {users} users and {items} items");
-            let faults = vec![Fault::new("rank", rank, expected)];
-            return Err(ModelError::Configuration { model: Self::NAME, faults });
-        }
+            Fault::new("rank", rank, expected)
+        });
+        ModelError::from_faults(Self::NAME, Vec::from_iter(faults))
+    }
 
+    fn variant_keys(&self) -> &'static [&'static str] {
+        &["rescaled", "rank"]
+    }
+
+    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+        self.check_on(histories)?;
+        let largest = largest_rank(histories);
+        let rank = self.rank.unwrap_or(DEFAULT_RANK.min(histories.num_items() / 4).clamp(1, largest));
         let debias = popularity_weights(&histories.popularity(), self.scaling);
         let matrix = debiased_matrix(histories, &debias);
         let params = Params { seed: self.seed, ..Params::default() };
@@ -93,20 +102,45 @@ impl Learner for PureSvdConfig {
                 params.tolerance
             );
         }
-        let v = svd.right;
-        let row = |item: usize, into: &mut [f64]| {
-            into.iter_mut().enumerate().for_each(|(k, value)| *value = v[(item, k)]);
-        };
-        let debias = self.rescaled.then_some(debias.as_slice());
-        let model = FoldIn::from_item_space(v.nrows(), v.ncols(), row, debias, LagWeights::Flat);
-        model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
-            model: Self::NAME,
-            reason: "the item factors are not finite".to_owned(),
-        })
+        let fitted = Fitted { v: svd.right, debias, rescaled: self.rescaled };
+        monitor.trained(&fitted);
+        fitted.recommender()
     }
 
     fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
         FoldIn::restore(tensors)
+    }
+}
+
+/// The most singular vectors there can be.
+fn largest_rank(histories: &Histories) -> usize {
+    histories.num_users().min(histories.num_items())
+}
+
+/// The right singular vectors: every lower rank is their leading columns, and both projectors are made of them.
+struct Fitted {
+    v: Mat<f64>,
+    debias: Vec<f64>,
+    rescaled: bool,
+}
+
+impl Snapshot for Fitted {
+    fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
+        self.variant(Variant::default())
+    }
+
+    fn variant(&self, variant: Variant) -> Result<Box<dyn Recommender>, ModelError> {
+        let Fitted { v, debias, rescaled } = self;
+        let row = |item: usize, into: &mut [f64]| {
+            into.iter_mut().enumerate().for_each(|(k, value)| *value = v[(item, k)]);
+        };
+        let rank = variant.rank.map_or(v.ncols(), |rank| rank.min(v.ncols()));
+        let debias = variant.rescaled.unwrap_or(*rescaled).then_some(debias.as_slice());
+        let model = FoldIn::from_item_space(v.nrows(), rank, row, debias, LagWeights::Flat);
+        model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
+            model: PureSvdConfig::NAME,
+            reason: "the item factors are not finite".to_owned(),
+        })
     }
 }
 
@@ -123,8 +157,6 @@ fn debiased_matrix(histories: &Histories, debias: &[f64]) -> SparseMatrix {
 
 #[cfg(test)]
 mod tests {
-    use faer::Mat;
-
     use super::*;
     use crate::interactions::ItemIndex;
 

@@ -71,12 +71,23 @@ pub trait Learner: Send + Sync {
     /// Whether every field is in its range: all faults in one error. Needs no data, so it comes before all work.
     fn check(&self) -> Result<(), ModelError>;
 
+    /// Whether it can be fitted to these histories, as far as that is known before the work.
+    fn check_on(&self, _histories: &Histories) -> Result<(), ModelError> {
+        self.check()
+    }
+
+    /// Keys that one training serves for every value (see [`Snapshot::variant`]).
+    fn variant_keys(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// What an iteration on these histories will cost and how it will be done, for models that plan ahead.
     fn plan(&self, _histories: &Histories) -> Result<Option<Plan>, ModelError> {
         Ok(None)
     }
 
-    /// Learns. A model that learns iteratively calls [`Monitor::iteration`] after every iteration.
+    /// Learns. A model that learns iteratively calls [`Monitor::iteration`] after every iteration; one that learns in one
+    /// go and has [`Learner::variant_keys`] calls [`Monitor::trained`].
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError>;
 
     /// Builds a fitted model of this configuration again, from the arrays it was stored as.
@@ -87,6 +98,21 @@ pub trait Learner: Send + Sync {
 pub trait Snapshot {
     /// The model as it would be if training ended now.
     fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError>;
+
+    /// The same with other values of keys that play no part in training. Only keys that [`Learner::variant_keys`] names are
+    /// ever given.
+    fn variant(&self, _variant: Variant) -> Result<Box<dyn Recommender>, ModelError> {
+        self.recommender()
+    }
+}
+
+/// Values of keys that play no part in training; those not given stay as configured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Variant {
+    /// `rescaled`: whether the debiasing is undone at prediction.
+    pub rescaled: Option<bool>,
+    /// `rank`, at most the one trained with: the leading columns of the factors.
+    pub rank: Option<usize>,
 }
 
 /// What an iterative model reports after each iteration.

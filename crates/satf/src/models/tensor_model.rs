@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 
 use super::fold_in::{FoldIn, LagWeights};
-use super::{Fault, Iteration, ModelError, Recommender, Snapshot};
+use super::{Fault, Iteration, ModelError, Recommender, Snapshot, Variant};
 use crate::factorize::{
     FactorizeError, Factors, HooiOptions, Plan, PositionModes, Progress, Sizes, factorize,
 };
@@ -158,16 +158,21 @@ struct State<'a, T> {
 }
 
 impl<T: Real> Snapshot for State<'_, T> {
+    fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
+        self.variant(Variant::default())
+    }
+
     /// Next items by Eq. 15 (global attention) or Eq. 20 (local), with the projector $V V^T$ of Eq. 27, or
     /// $D^{-1} V V^T D$ of Eq. 28 if rescaled. The history shifts by one: lag $l$ gets $g_{K-2-l}$.
-    fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
+    fn variant(&self, variant: Variant) -> Result<Box<dyn Recommender>, ModelError> {
         let g = self.model.modes.next_item_weights(&self.factors.positions);
         let weights = LagWeights::ByLag(g[..g.len() - 1].iter().rev().copied().collect());
         let items = &self.factors.items;
         let row = |item: usize, into: &mut [f64]| {
             into.iter_mut().zip(items.row(item)).for_each(|(to, from)| *to = from.double());
         };
-        let debias = self.model.rescaled.then_some(self.item_weights);
+        let rescaled = variant.rescaled.unwrap_or(self.model.rescaled);
+        let debias = rescaled.then_some(self.item_weights);
         let model = FoldIn::from_item_space(items.nrows(), items.width(), row, debias, weights);
         model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
             model: self.model.name,

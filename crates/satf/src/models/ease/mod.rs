@@ -84,6 +84,11 @@ impl Learner for EaseConfig {
         ModelError::from_faults(Self::NAME, faults)
     }
 
+    fn check_on(&self, histories: &Histories) -> Result<(), ModelError> {
+        self.check()?;
+        self.check_memory(histories.num_items())
+    }
+
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         Ok(Box::new(Ease::fit(self, histories, monitor)?))
     }
@@ -110,9 +115,8 @@ impl Ease {
         histories: &Histories,
         monitor: &dyn Monitor,
     ) -> Result<Self, ModelError> {
-        config.check()?;
+        config.check_on(histories)?;
         let num_items = histories.num_items();
-        config.check_memory(num_items)?;
         check_cancelled(monitor)?;
 
         let mut inverse = regularized_gram(histories, config.regularization);

@@ -1,0 +1,258 @@
+//! `satf tune`: the search for a model's best configuration.
+
+mod report;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use satf::evaluate::EvaluateOptions;
+use satf::interactions::Interactions;
+use satf::models::{ModelEntry, Preset};
+use satf::prepare::Partition;
+use satf::tune::{
+    Best, Grid, Limits, Progress, Sampler, Scoring, SearchOptions, Space, Status, Study, Trial, best_of,
+    refit, search,
+};
+use serde_json::{Map, Value, json};
+use toml::Table;
+
+use super::protocol::Protocol;
+use super::settings::{Asked, SharedKeys, gather, keys_set};
+use crate::args::{ModelArguments, PartArgument, SearchArguments, TuneArguments, TuneCommand};
+use crate::table;
+use crate::terminal::Terminal;
+
+/// Trials of a random search where nothing else limits it.
+const USUAL_TRIALS: usize = 30;
+
+pub(crate) fn run(arguments: &TuneArguments, terminal: &Terminal) -> anyhow::Result<()> {
+    if let Some(TuneCommand::Status { study, json }) = &arguments.command {
+        let status = Status::read(study)?;
+        return if *json {
+            table::print_json(&json!(status))
+        } else {
+            table::print(&report::status(&status))
+        };
+    }
+    if arguments.protocol.on == PartArgument::Validation {
+        bail!(
+            "--on validation: tuning is on the validation part already; the test part is scored once, at the end"
+        );
+    }
+    let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset)?;
+    let shared =
+        SharedKeys { seed: protocol.seed, max_len: protocol.max_len, memory_bytes: arguments.models.memory };
+    let Asked { entry, settings, .. } = only_model(&arguments.models, shared)?;
+    let options = &arguments.search;
+    let mut space = find_space(entry.name, options.space.as_deref())?;
+    for key in keys_set(&arguments.models)? {
+        let value = settings.get(&key).with_context(|| format!("--set {key}: it was not taken"))?;
+        space.pin(&key, value.clone());
+    }
+
+    let (log, _) = super::read(&arguments.log, terminal)?;
+    let cut = protocol.cut(&log)?;
+    let validation = cut.split.validation()?;
+    let grid = Grid::new(entry, &settings, &space, &validation.train)?;
+    let asked = json!({
+        "model": entry.name,
+        "settings": settings,
+        "space": space.to_json(),
+        "sampler": options.sampler,
+        "seed": protocol.seed,
+        "metric": options.metric,
+        "patience": options.patience,
+        "trainings": grid.num_trainings(),
+        "configurations": grid.num_configurations(),
+        "protocol": protocol_asked(&cut.description),
+        "log": describe_log(&log),
+        "satf_version": env!("CARGO_PKG_VERSION"),
+    });
+    let limits = limits(options, &grid);
+    let folder =
+        options.study.clone().unwrap_or_else(|| default_folder(&arguments.log.files, &space, &asked));
+    let mut study = Study::open(&folder, &asked, limits)?;
+    announce(&study, &grid, limits, terminal);
+
+    let metric = options.metric;
+    let scoring = Scoring { partition: &validation, metric, patience: options.patience, seen: protocol.seen };
+    let search_options =
+        SearchOptions { grid: &grid, scoring, sampler: options.sampler, seed: protocol.seed, limits };
+    let narrate =
+        |trial: &Trial, progress: Progress| terminal.narrate(&report::line(trial, progress, metric));
+    search(&search_options, &mut study, terminal, &narrate)?;
+
+    let evaluation = EvaluateOptions { cutoffs: vec![metric.cutoff], batch: None, seen: protocol.seen };
+    let ending = Ending { asked: &asked, settings: &settings, test: &cut.partition, evaluation };
+    let result = ending.result(&study, terminal)?;
+    terminal.finish();
+    let status = Status::read(&folder)?;
+    if arguments.json {
+        let trials: Vec<Value> = status.trials.iter().map(|trial| json!(trial)).collect();
+        return table::print_json(&json!({
+            "study": folder, "asked": asked, "limits": limits, "trials": trials, "result": result,
+        }));
+    }
+    table::print(&report::result(&status, &result, &folder))
+}
+
+/// The one model asked for. Where a preset of the very model is given too, the preset says it all.
+fn only_model(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::Result<Asked> {
+    let mut arguments = arguments.clone();
+    if let ([model], [preset]) = (arguments.model.as_slice(), arguments.preset.as_slice())
+        && Preset::find(preset.trim())?.model == model.trim()
+    {
+        arguments.model.clear();
+    }
+    if arguments.model.len() + arguments.preset.len() != 1 {
+        let names = [arguments.model, arguments.preset].concat().join(", ");
+        bail!("{names}: expected one model; tune them one by one");
+    }
+    gather(&arguments, shared)?.pop().context("expected a model")
+}
+
+fn find_space(model: &str, asked: Option<&str>) -> anyhow::Result<Space> {
+    match asked {
+        Some(path) if Path::new(path).extension().is_some_and(|ending| ending == "toml") => {
+            Ok(Space::read(Path::new(path))?)
+        }
+        name => Ok(Space::named(model, name)?),
+    }
+}
+
+fn limits(options: &SearchArguments, grid: &Grid) -> Limits {
+    let unlimited = options.sampler == Sampler::Exhaustive || options.time_budget.is_some();
+    let usual = if unlimited { grid.num_trainings() } else { USUAL_TRIALS };
+    Limits {
+        trials: options.trials.unwrap_or(usual).min(grid.num_trainings()),
+        time_budget_seconds: options.time_budget,
+        jobs: options.jobs,
+    }
+}
+
+/// The protocol without what follows from it.
+fn protocol_asked(description: &Value) -> Value {
+    let mut asked = description.as_object().cloned().unwrap_or_default();
+    asked.retain(|name, _| name != "scored_part" && name != "train");
+    Value::Object(asked)
+}
+
+fn describe_log(log: &Interactions) -> Value {
+    json!({
+        "fingerprint": format!("{:016x}", log.fingerprint()),
+        "users": log.users.len(),
+        "items": log.items.len(),
+        "rows": log.rows.len(),
+    })
+}
+
+/// `satf-studies/amz-beauty.la-satf.paper.1f9a03`: a folder of its own for every request.
+fn default_folder(files: &[PathBuf], space: &Space, asked: &Value) -> PathBuf {
+    let stem = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.split('.').next().unwrap_or("log").to_owned()
+    };
+    let log = files.first().map_or_else(|| "log".to_owned(), |file| stem(file));
+    let space = stem(Path::new(&space.name));
+    // FNV-1a: the same request has the same name, on any machine.
+    let hash = asked
+        .to_string()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let model = asked["model"].as_str().unwrap_or_default();
+    Path::new("satf-studies").join(format!("{log}.{model}.{space}.{:06x}", hash >> 40))
+}
+
+fn announce(study: &Study, grid: &Grid, limits: Limits, terminal: &Terminal) {
+    let done = study.trials().len();
+    let gone_on = if done > 0 { format!("; {done} are done already") } else { String::new() };
+    terminal.narrate(&format!(
+        "{} of {} points are valid; {} trainings serve them all, up to {} are tried{gone_on}. Study: {}",
+        table::count(grid.num_configurations()),
+        table::count(grid.num_points()),
+        table::count(grid.num_trainings()),
+        table::count(limits.trials),
+        study.folder().display(),
+    ));
+}
+
+/// What comes after the last trial.
+struct Ending<'a> {
+    asked: &'a Value,
+    settings: &'a Table,
+    test: &'a Partition,
+    evaluation: EvaluateOptions,
+}
+
+impl Ending<'_> {
+    /// The result of the study: as it was if the best is still the best, else the new best is fitted and scored on the test
+    /// part.
+    fn result(&self, study: &Study, terminal: &Terminal) -> anyhow::Result<Value> {
+        let trials = json!({
+            "done": study.trials().len(),
+            "failed": study.trials().iter().filter(|trial| trial.error.is_some()).count(),
+        });
+        let before = study.result()?;
+        let best = best_of(study.trials());
+        let mut result = match before {
+            Some(before) if best.as_ref().is_some_and(|best| before["best"] == as_kept(best)) => before,
+            before => {
+                let scored =
+                    before.as_ref().and_then(|before| before["test_part_scored"].as_u64()).unwrap_or(0);
+                if scored > 0 {
+                    tracing::warn!(
+                        "the test part was scored before, for a configuration that is no longer the best: the more often \
+                         it is looked at, the less its score says"
+                    );
+                }
+                self.refit(study, scored + 1, terminal)?
+            }
+        };
+        if result["trials"] != trials {
+            result["trials"] = trials;
+            study.finish(&result, &self.best_toml(&result)?)?;
+        }
+        Ok(result)
+    }
+
+    fn refit(&self, study: &Study, scored: u64, terminal: &Terminal) -> anyhow::Result<Value> {
+        let entry = ModelEntry::find(self.asked["model"].as_str().unwrap_or_default())?;
+        let outcome = refit(entry, self.settings, study, self.test, &self.evaluation, terminal)?;
+        let test: Map<String, Value> =
+            outcome.evaluation.report().into_iter().map(|(name, estimate)| (name, json!(estimate))).collect();
+        Ok(json!({
+            "best": as_kept(&outcome.best),
+            "configuration": outcome.configuration,
+            "metric": self.asked["metric"],
+            "test": test,
+            "events": outcome.evaluation.counts,
+            "test_part_scored": scored,
+            "train_seconds": outcome.train_seconds,
+            "evaluate_seconds": outcome.evaluate_seconds,
+            "satf_version": env!("CARGO_PKG_VERSION"),
+        }))
+    }
+
+    /// The best configuration as a file that `--config` takes.
+    fn best_toml(&self, result: &Value) -> anyhow::Result<String> {
+        let mut settings = self.settings.clone();
+        if let Some(keys) = result["best"]["keys"].as_object() {
+            for (key, value) in keys {
+                settings.insert(key.clone(), toml::Value::try_from(value)?);
+            }
+        }
+        let metric = result["metric"].as_str().unwrap_or_default();
+        Ok(format!(
+            "# {metric} {:.4} on the validation part; satf evaluate LOG --model {} --config best.toml\n{}",
+            result["best"]["value"].as_f64().unwrap_or_default(),
+            self.asked["model"].as_str().unwrap_or_default(),
+            toml::to_string(&settings)?,
+        ))
+    }
+}
+
+/// The best as it reads in `result.json`, where decimals may come back one unit off.
+fn as_kept(best: &Best) -> Value {
+    let text = json!(best).to_string();
+    serde_json::from_str(&text).unwrap_or_default()
+}

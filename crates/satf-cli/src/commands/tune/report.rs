@@ -1,0 +1,176 @@
+//! Studies in words and tables.
+
+use std::path::Path;
+
+use satf::evaluate::Metric;
+use satf::tune::{Progress, State, Status, Trial};
+use serde_json::Value;
+
+use crate::table;
+
+/// Trials shown of a study.
+const SHOWN: usize = 5;
+
+/// `trial 3 (4 of 30): NDCG@10 0.0512 ± 0.0021, 12.1 s, about 5 min left`
+pub(super) fn line(trial: &Trial, progress: Progress, metric: Metric) -> String {
+    let outcome = match (trial.best(), &trial.error) {
+        (Some(best), _) => format!("{metric} {}", value(best.value, best.stderr)),
+        (None, Some(error)) => format!("failed: {error}"),
+        (None, None) => "no score".to_owned(),
+    };
+    let left = progress.seconds_left.filter(|_| progress.done < progress.asked);
+    let left = left.map(|left| format!(", about {} left", duration(left))).unwrap_or_default();
+    format!(
+        "trial {} ({} of {}): {outcome}, {}{left}",
+        trial.trial,
+        progress.done,
+        progress.asked,
+        duration(trial.seconds)
+    )
+}
+
+/// A finished study.
+pub(super) fn result(status: &Status, result: &Value, folder: &Path) -> String {
+    let metric = status.asked["metric"].as_str().unwrap_or_default();
+    let model = status.asked["model"].as_str().unwrap_or_default();
+    let mut text = format!("{}\n\n{}\n\n", summary(status), best_trials(status));
+    text.push_str(&format!("Best: {}\n", keys(&result["best"]["keys"])));
+    text.push_str(&format!(
+        "  validation  {metric} {}\n  test        {}\n\n",
+        value(result["best"]["value"].as_f64().unwrap_or_default(), result["best"]["stderr"].as_f64()),
+        metrics(&result["test"]),
+    ));
+    let (shown, config) = (folder.display(), folder.join("best.toml"));
+    text.push_str(&format!(
+        "Study: {shown}; satf evaluate LOG --model {model} --config {}",
+        config.display()
+    ));
+    text
+}
+
+/// A study at any time.
+pub(super) fn status(status: &Status) -> String {
+    let state = match status.state {
+        State::Running => "running",
+        State::Stopped => "stopped; the command that began it goes on with it",
+        State::Finished => "finished",
+    };
+    let mut pairs = vec![
+        ("model", text(&status.asked["model"])),
+        ("space", text(&status.asked["space"]["name"])),
+        ("sampler", text(&status.asked["sampler"])),
+        ("state", state.to_owned()),
+        ("trials", format!("{} of {}", status.done, status.limits.trials)),
+        ("failed", status.failed.to_string()),
+        ("time spent", duration(status.elapsed_seconds)),
+    ];
+    if let Some(seconds) = status.seconds_a_trial {
+        pairs.push(("time a trial", duration(seconds)));
+    }
+    if let Some(seconds) = status.seconds_left {
+        pairs.push(("time left", format!("about {}", duration(seconds))));
+    }
+    if let Some(best) = &status.best {
+        let metric = text(&status.asked["metric"]);
+        pairs.push((
+            "best so far",
+            format!("{metric} {} (trial {})", value(best.value, best.stderr), best.trial),
+        ));
+    }
+    if let Some(result) = &status.result {
+        pairs.push(("test", metrics(&result["test"])));
+    }
+    let pairs = table::of_pairs(pairs).to_string();
+    if status.best.is_some() { format!("{pairs}\n\n{}", best_trials(status)) } else { pairs }
+}
+
+fn summary(status: &Status) -> String {
+    let configurations: usize = status.trials.iter().map(|trial| trial.scores.len()).sum();
+    let failed = if status.failed > 0 { format!(", {} failed", status.failed) } else { String::new() };
+    format!(
+        "{} on the validation part: {} trials{failed}, {} configurations scored in {} ({} a trial); the space {} has {} \
+         trainings",
+        text(&status.asked["metric"]),
+        status.done,
+        table::count(configurations),
+        duration(status.elapsed_seconds),
+        duration(status.seconds_a_trial.unwrap_or_default()),
+        text(&status.asked["space"]["name"]),
+        table::count(status.asked["trainings"].as_u64().unwrap_or_default() as usize),
+    )
+}
+
+/// The best trials with the best configuration of each, and only the keys that vary.
+fn best_trials(status: &Status) -> String {
+    let mut best: Vec<_> = status.trials.iter().filter_map(|trial| Some((trial, trial.best()?))).collect();
+    best.sort_by(|(_, a), (_, b)| b.value.total_cmp(&a.value));
+    best.truncate(SHOWN);
+    let all: Vec<_> =
+        best.iter().map(|(trial, score)| trial.keys.iter().chain(&score.keys).collect::<Vec<_>>()).collect();
+    let names: Vec<&str> = all.first().map_or_else(Vec::new, |keys| {
+        let tunable = |key: &&String| {
+            let values = &status.asked["space"]["keys"][key.as_str()];
+            *key == "num_iters" || values.as_array().is_some_and(|values| values.len() > 1)
+        };
+        keys.iter().map(|(key, _)| *key).filter(tunable).map(String::as_str).collect()
+    });
+    let metric = text(&status.asked["metric"]);
+    let mut header = vec!["trial", metric.as_str()];
+    header.extend(&names);
+    header.push("time");
+    let mut shown = table::with_header(&header);
+    for ((trial, score), keys) in best.iter().zip(&all) {
+        let mut row = vec![trial.trial.to_string(), value(score.value, score.stderr)];
+        row.extend(names.iter().map(|name| {
+            let found = keys.iter().find(|(key, _)| key == name);
+            found.map(|(_, value)| text(value)).unwrap_or_default()
+        }));
+        row.push(duration(trial.seconds));
+        shown.add_row(row);
+    }
+    shown.to_string()
+}
+
+fn keys(keys: &Value) -> String {
+    let pairs = keys.as_object().into_iter().flatten();
+    pairs.map(|(key, value)| format!("{key} = {}", text(value))).collect::<Vec<_>>().join(", ")
+}
+
+fn metrics(test: &Value) -> String {
+    let metrics = test.as_object().into_iter().flatten();
+    let shown = metrics.map(|(name, estimate)| {
+        let number = estimate["value"].as_f64().unwrap_or_default();
+        format!("{name} {}", value(number, estimate["stderr"].as_f64()))
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn value(value: f64, stderr: Option<f64>) -> String {
+    stderr.map_or_else(|| format!("{value:.4}"), |stderr| format!("{value:.4} ± {stderr:.4}"))
+}
+
+/// `40 ms`, `4.2 s`, `12 min`, `3 h 05 min`
+pub(super) fn duration(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 0.995 => format!("{:.0} ms", 1000.0 * seconds),
+        seconds if seconds < 99.95 => format!("{seconds:.1} s"),
+        seconds if seconds < 5970.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => {
+            let minutes = (seconds / 60.0).round() as u64;
+            format!("{} h {:02} min", minutes / 60, minutes % 60)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn durations_have_fitting_units() {
+        let shown: Vec<String> = [0.04, 99.9, 100.0, 1500.0, 5969.0, 11_100.0].map(super::duration).to_vec();
+        assert_eq!(shown, ["40 ms", "99.9 s", "2 min", "25 min", "99 min", "3 h 05 min"]);
+    }
+}

@@ -1,0 +1,350 @@
+//! Conditions between the keys of a space, such as `attention_rank < attention_window`.
+//!
+//! ```text
+//! condition  = clause { "or" clause }
+//! clause     = part { "and" part }
+//! part       = "(" condition ")" | sum ("<" | "<=" | ">" | ">=" | "==" | "!=") sum
+//! sum        = product { ("+" | "-") product }
+//! product    = atom { "*" atom }
+//! atom       = number | "text" | true | false | key
+//! ```
+
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
+use toml::Value;
+
+/// A condition that a point must meet.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Constraint {
+    /// As it was written.
+    pub(super) text: String,
+    condition: Condition,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Condition {
+    Any(Vec<Condition>),
+    All(Vec<Condition>),
+    Compare(Expression, Comparison, Expression),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Expression {
+    Key(String),
+    Literal(Scalar),
+    Binary(Box<Expression>, char, Box<Expression>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Comparison {
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+    Unequal,
+}
+
+/// A value of a key, as conditions see it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Scalar {
+    Number(f64),
+    Text(String),
+    Truth(bool),
+}
+
+impl Scalar {
+    /// What a value is in a condition; none for arrays, tables and times.
+    pub(super) fn of(value: &Value) -> Option<Scalar> {
+        match value {
+            Value::Integer(number) => Some(Scalar::Number(*number as f64)),
+            Value::Float(number) => Some(Scalar::Number(*number)),
+            Value::String(text) => Some(Scalar::Text(text.clone())),
+            Value::Boolean(truth) => Some(Scalar::Truth(*truth)),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Word(String),
+    Literal(Scalar),
+    Sign(&'static str),
+}
+
+const SIGNS: [&str; 11] = ["<=", ">=", "==", "!=", "<", ">", "+", "-", "*", "(", ")"];
+
+impl Constraint {
+    /// Reads a condition.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let fail = |reason: String| format!("constraint '{text}': {reason}");
+        let mut parser = Parser { tokens: tokens(text).map_err(fail)?.into_iter().peekable() };
+        let condition = parser.condition().map_err(fail)?;
+        match parser.tokens.next() {
+            None => Ok(Constraint { text: text.to_owned(), condition }),
+            Some(token) => Err(fail(format!("unexpected {}", shown(&token)))),
+        }
+    }
+
+    /// The keys it speaks of.
+    pub(super) fn keys(&self) -> Vec<&str> {
+        let mut keys = Vec::new();
+        self.condition.collect_keys(&mut keys);
+        keys
+    }
+
+    /// Whether it holds where `value` gives the keys' values.
+    pub(super) fn holds<'v>(&self, value: &impl Fn(&str) -> Option<&'v Scalar>) -> Result<bool, String> {
+        self.condition.holds(value).map_err(|reason| format!("constraint '{}': {reason}", self.text))
+    }
+}
+
+impl Condition {
+    fn collect_keys<'a>(&'a self, keys: &mut Vec<&'a str>) {
+        match self {
+            Condition::Any(parts) | Condition::All(parts) => {
+                for part in parts {
+                    part.collect_keys(keys);
+                }
+            }
+            Condition::Compare(left, _, right) => {
+                left.collect_keys(keys);
+                right.collect_keys(keys);
+            }
+        }
+    }
+
+    fn holds<'v>(&self, value: &impl Fn(&str) -> Option<&'v Scalar>) -> Result<bool, String> {
+        match self {
+            Condition::Any(parts) => {
+                for part in parts {
+                    if part.holds(value)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Condition::All(parts) => {
+                for part in parts {
+                    if !part.holds(value)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Condition::Compare(left, comparison, right) => {
+                compare(&left.value(value)?, *comparison, &right.value(value)?)
+            }
+        }
+    }
+}
+
+impl Expression {
+    fn collect_keys<'a>(&'a self, keys: &mut Vec<&'a str>) {
+        match self {
+            Expression::Key(key) => keys.push(key),
+            Expression::Literal(_) => {}
+            Expression::Binary(left, _, right) => {
+                left.collect_keys(keys);
+                right.collect_keys(keys);
+            }
+        }
+    }
+
+    fn value<'v>(&self, value: &impl Fn(&str) -> Option<&'v Scalar>) -> Result<Scalar, String> {
+        match self {
+            Expression::Key(key) => value(key).cloned().ok_or_else(|| format!("{key} has no value here")),
+            Expression::Literal(literal) => Ok(literal.clone()),
+            Expression::Binary(left, sign, right) => match (left.value(value)?, right.value(value)?) {
+                (Scalar::Number(left), Scalar::Number(right)) => Ok(Scalar::Number(match sign {
+                    '+' => left + right,
+                    '-' => left - right,
+                    _ => left * right,
+                })),
+                (left, right) => Err(format!("{left:?} {sign} {right:?}: expected numbers")),
+            },
+        }
+    }
+}
+
+fn compare(left: &Scalar, comparison: Comparison, right: &Scalar) -> Result<bool, String> {
+    match (comparison, left, right) {
+        (Comparison::Equal, left, right) => Ok(left == right),
+        (Comparison::Unequal, left, right) => Ok(left != right),
+        (comparison, Scalar::Number(left), Scalar::Number(right)) => Ok(match comparison {
+            Comparison::Less => left < right,
+            Comparison::LessEqual => left <= right,
+            Comparison::Greater => left > right,
+            _ => left >= right,
+        }),
+        _ => Err(format!("{left:?} and {right:?} have no order: expected numbers")),
+    }
+}
+
+fn tokens(text: &str) -> Result<Vec<Token>, String> {
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let taken = if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
+            tokens.push(Token::Sign(sign));
+            sign.len()
+        } else if first == '"' || first == '\'' {
+            let end = rest[1..].find(first).ok_or("a quote is not closed")?;
+            tokens.push(Token::Literal(Scalar::Text(rest[1..=end].to_owned())));
+            end + 2
+        } else {
+            let end =
+                rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).unwrap_or(rest.len());
+            let word = &rest[..end];
+            tokens.push(match (word, word.parse::<f64>()) {
+                ("", _) => return Err(format!("unexpected '{first}'")),
+                ("true" | "false", _) => Token::Literal(Scalar::Truth(word == "true")),
+                (_, Ok(number)) if first.is_ascii_digit() => Token::Literal(Scalar::Number(number)),
+                _ => Token::Word(word.to_owned()),
+            });
+            end
+        };
+        rest = rest[taken..].trim_start();
+    }
+    Ok(tokens)
+}
+
+fn shown(token: &Token) -> String {
+    match token {
+        Token::Word(word) => format!("'{word}'"),
+        Token::Literal(literal) => format!("{literal:?}"),
+        Token::Sign(sign) => format!("'{sign}'"),
+    }
+}
+
+struct Parser {
+    tokens: Peekable<IntoIter<Token>>,
+}
+
+impl Parser {
+    fn take(&mut self, expected: &Token) -> bool {
+        self.tokens.next_if(|token| token == expected).is_some()
+    }
+
+    fn condition(&mut self) -> Result<Condition, String> {
+        let mut clauses = vec![self.clause()?];
+        while self.take(&Token::Word("or".to_owned())) {
+            clauses.push(self.clause()?);
+        }
+        Ok(if clauses.len() == 1 { clauses.remove(0) } else { Condition::Any(clauses) })
+    }
+
+    fn clause(&mut self) -> Result<Condition, String> {
+        let mut parts = vec![self.part()?];
+        while self.take(&Token::Word("and".to_owned())) {
+            parts.push(self.part()?);
+        }
+        Ok(if parts.len() == 1 { parts.remove(0) } else { Condition::All(parts) })
+    }
+
+    fn part(&mut self) -> Result<Condition, String> {
+        if self.take(&Token::Sign("(")) {
+            let condition = self.condition()?;
+            return if self.take(&Token::Sign(")")) {
+                Ok(condition)
+            } else {
+                Err("a parenthesis is not closed".to_owned())
+            };
+        }
+        let left = self.sum()?;
+        let comparison = match self.tokens.next() {
+            Some(Token::Sign("<")) => Comparison::Less,
+            Some(Token::Sign("<=")) => Comparison::LessEqual,
+            Some(Token::Sign(">")) => Comparison::Greater,
+            Some(Token::Sign(">=")) => Comparison::GreaterEqual,
+            Some(Token::Sign("==")) => Comparison::Equal,
+            Some(Token::Sign("!=")) => Comparison::Unequal,
+            Some(other) => return Err(format!("{}: expected <, <=, >, >=, == or !=", shown(&other))),
+            None => return Err("it ends where <, <=, >, >=, == or != is expected".to_owned()),
+        };
+        Ok(Condition::Compare(left, comparison, self.sum()?))
+    }
+
+    fn sum(&mut self) -> Result<Expression, String> {
+        let mut sum = self.product()?;
+        loop {
+            let sign = match self.tokens.peek() {
+                Some(Token::Sign("+")) => '+',
+                Some(Token::Sign("-")) => '-',
+                _ => return Ok(sum),
+            };
+            self.tokens.next();
+            sum = Expression::Binary(Box::new(sum), sign, Box::new(self.product()?));
+        }
+    }
+
+    fn product(&mut self) -> Result<Expression, String> {
+        let mut product = self.atom()?;
+        while self.take(&Token::Sign("*")) {
+            product = Expression::Binary(Box::new(product), '*', Box::new(self.atom()?));
+        }
+        Ok(product)
+    }
+
+    fn atom(&mut self) -> Result<Expression, String> {
+        match self.tokens.next() {
+            Some(Token::Literal(literal)) => Ok(Expression::Literal(literal)),
+            Some(Token::Word(word)) if word != "and" && word != "or" => Ok(Expression::Key(word)),
+            Some(other) => Err(format!("{}: expected a key, a number or a \"text\"", shown(&other))),
+            None => Err("it ends where a key, a number or a \"text\" is expected".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    fn holds(text: &str, values: &[(&str, Scalar)]) -> Result<bool, String> {
+        let values: HashMap<&str, Scalar> = values.iter().cloned().collect();
+        Constraint::parse(text)?.holds(&|key: &str| values.get(key))
+    }
+
+    #[test]
+    fn arithmetic_and_logic_bind_as_usual() {
+        let values = [("a", Scalar::Number(2.0)), ("b", Scalar::Number(5.0)), ("on", Scalar::Truth(true))];
+        for (text, expected) in [
+            ("a < b", true),
+            ("a + b * 2 == 12", true),
+            ("b - a - 1 == 2", true),
+            ("a * b <= 9.5", false),
+            ("a == 3 or a == 2 and b == 5", true),
+            ("(a == 2 or a == 3) and b != 5", false),
+            ("a >= 2 and b > 4", true),
+            ("on == true", true),
+            ("on == false or on != true", false),
+        ] {
+            assert_eq!(holds(text, &values), Ok(expected), "{text}");
+        }
+        assert_eq!(holds("start == 'random'", &[("start", Scalar::Text("random".to_owned()))]), Ok(true));
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_where() {
+        for (text, part) in [
+            ("a <", "it ends"),
+            ("a b", "expected <"),
+            ("a", "it ends"),
+            ("(a < 1", "not closed"),
+            ("a < 1)", "unexpected ')'"),
+            ("a < 'x", "quote"),
+            ("a < ?", "unexpected '?'"),
+            ("and < 1", "expected a key"),
+        ] {
+            let error = Constraint::parse(text).unwrap_err();
+            assert!(error.contains(part) && error.contains(text), "{text}: {error}");
+        }
+        let order = holds("a < 'x'", &[("a", Scalar::Number(1.0))]).unwrap_err();
+        assert!(order.contains("no order"), "{order}");
+        assert!(holds("a < 1", &[]).unwrap_err().contains("a has no value"));
+    }
+}

@@ -1,0 +1,351 @@
+//! What may be tried: values for every key, and constraints between them.
+//!
+//! ```toml
+//! keys.rank = [{ from = 100, to = 900, step = 100 }, 1500]      # a list of values and ranges
+//! keys.scaling = { from = 0.0, to = 1.0, step = 0.2 }           # a range with a step, both ends included
+//! keys.regularization = { from = 1.0, to = 1e5, log = 11 }      # so many values, evenly spaced in the logarithm
+//! keys.num_iters = 6                                            # the most iterations: each up to it is scored
+//! constraints = ["rank < 1000 or scaling <= 0.6"]
+//! ```
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, json};
+use toml::{Table, Value};
+
+use super::TuneError;
+use super::constraint::Constraint;
+use crate::models::nearest;
+
+/// Most values a key may have.
+const MOST_VALUES: usize = 10_000;
+
+/// A grid of configurations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Space {
+    /// Its name, or the file it is from.
+    pub name: String,
+    /// What it is for.
+    pub summary: String,
+    pub(super) dimensions: Vec<Dimension>,
+    pub(super) constraints: Vec<Constraint>,
+}
+
+/// A key and the values it may have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dimension {
+    /// The key.
+    pub key: String,
+    /// Its values, each once, in the order written.
+    pub values: Vec<Value>,
+}
+
+impl Space {
+    /// A model's space by name; without one its `default`, or the `paper`'s.
+    pub fn named(model: &str, name: Option<&str>) -> Result<Space, TuneError> {
+        let spaces = Space::all(model);
+        let known: Vec<String> = spaces.iter().map(|space| space.name.clone()).collect();
+        let usual = |name: &str| name == "default" || name == "paper";
+        let wanted = |space: &Space| name.map_or(usual(&space.name), |name| space.name == name);
+        let found = spaces.into_iter().find(wanted);
+        found.ok_or_else(|| {
+            let name = name.unwrap_or("default");
+            TuneError::UnknownSpace {
+                model: model.to_owned(),
+                name: name.to_owned(),
+                nearest: nearest(name, known.iter().map(String::as_str)).map(str::to_owned),
+                known,
+            }
+        })
+    }
+
+    /// The spaces of a model.
+    #[allow(clippy::missing_panics_doc)]
+    pub fn all(model: &str) -> Vec<Space> {
+        let shipped: Table = include_str!("spaces.toml").parse().expect("invariant: a test reads the spaces");
+        let spaces = shipped.get(model).and_then(Value::as_table).cloned().unwrap_or_default();
+        let parse = |(name, space): (&String, &Value)| {
+            let table = space.as_table().cloned().unwrap_or_default();
+            Space::from_table(name, &table).expect("invariant: a test reads the spaces")
+        };
+        spaces.iter().map(parse).collect()
+    }
+
+    /// A space of one's own, from a TOML file.
+    pub fn read(path: &Path) -> Result<Space, TuneError> {
+        let text = fs::read_to_string(path).map_err(TuneError::file(path, "read the space"))?;
+        let name = path.display().to_string();
+        let table = text.parse::<Table>().map_err(|error| TuneError::Damaged {
+            path: path.to_owned(),
+            reason: format!("not TOML: {}", error.to_string().trim_end()),
+        })?;
+        Space::from_table(&name, &table)
+    }
+
+    /// A space from a table with `keys`, and perhaps `constraints` and a `summary`. All faults come at once.
+    pub fn from_table(name: &str, table: &Table) -> Result<Space, TuneError> {
+        let mut faults = Vec::new();
+        for key in table.keys().filter(|key| !["keys", "constraints", "summary"].contains(&key.as_str())) {
+            faults.push(format!("unknown entry '{key}': expected keys, constraints or summary"));
+        }
+        let summary = match table.get("summary") {
+            None => String::new(),
+            Some(Value::String(summary)) => summary.clone(),
+            Some(other) => {
+                faults.push(format!("summary = {other}: expected a text"));
+                String::new()
+            }
+        };
+        let mut dimensions = Vec::new();
+        match table.get("keys") {
+            Some(Value::Table(keys)) if !keys.is_empty() => {
+                for (key, given) in keys {
+                    match Dimension::parse(key, given) {
+                        Ok(dimension) => dimensions.push(dimension),
+                        Err(fault) => faults.push(fault),
+                    }
+                }
+            }
+            _ => faults.push("no keys: expected a table such as keys.rank = [100, 200]".to_owned()),
+        }
+        let constraints = parse_constraints(table.get("constraints"), &mut faults);
+        if faults.is_empty() {
+            Ok(Space { name: name.to_owned(), summary, dimensions, constraints })
+        } else {
+            Err(TuneError::Space { name: name.to_owned(), faults })
+        }
+    }
+
+    /// Holds a key to one value, whether the space has it or not.
+    pub fn pin(&mut self, key: &str, value: Value) {
+        match self.dimensions.iter_mut().find(|dimension| dimension.key == key) {
+            Some(dimension) => dimension.values = vec![value],
+            None => self.dimensions.push(Dimension { key: key.to_owned(), values: vec![value] }),
+        }
+    }
+
+    /// The keys with their values.
+    pub fn dimensions(&self) -> &[Dimension] {
+        &self.dimensions
+    }
+
+    /// Every key with its values, and the constraints: what a study remembers of its space.
+    pub fn to_json(&self) -> serde_json::Value {
+        let keys: Map<String, serde_json::Value> = self
+            .dimensions
+            .iter()
+            .map(|dimension| (dimension.key.clone(), json!(dimension.values)))
+            .collect();
+        let constraints: Vec<&str> =
+            self.constraints.iter().map(|constraint| constraint.text.as_str()).collect();
+        json!({ "name": self.name, "keys": keys, "constraints": constraints })
+    }
+}
+
+fn parse_constraints(given: Option<&Value>, faults: &mut Vec<String>) -> Vec<Constraint> {
+    let texts = match given {
+        None => return Vec::new(),
+        Some(Value::Array(texts)) => texts.as_slice(),
+        Some(other) => {
+            faults.push(format!("constraints = {other}: expected a list of texts"));
+            return Vec::new();
+        }
+    };
+    let mut constraints = Vec::new();
+    for text in texts {
+        let parsed = text
+            .as_str()
+            .ok_or_else(|| format!("constraint {text}: expected a text such as \"a < b\""))
+            .and_then(Constraint::parse);
+        match parsed {
+            Ok(constraint) => constraints.push(constraint),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    constraints
+}
+
+impl Dimension {
+    fn parse(key: &str, given: &Value) -> Result<Dimension, String> {
+        let parts = match given {
+            Value::Array(parts) => parts.as_slice(),
+            single => std::slice::from_ref(single),
+        };
+        let mut values: Vec<Value> = Vec::new();
+        for part in parts {
+            let more = match part {
+                Value::Table(range) => expand(range).map_err(|fault| format!("{key} = {part}: {fault}"))?,
+                Value::Integer(_) | Value::Float(_) | Value::String(_) | Value::Boolean(_) => {
+                    vec![part.clone()]
+                }
+                other => return Err(format!("{key} = {other}: expected values or ranges")),
+            };
+            for value in more {
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+        }
+        if values.is_empty() || values.len() > MOST_VALUES {
+            return Err(format!("{key} has {} values: expected 1 to {MOST_VALUES}", values.len()));
+        }
+        if key == "num_iters" && values.len() > 1 {
+            return Err(format!(
+                "num_iters = {given}: expected one number, the most iterations; every number up to it is scored"
+            ));
+        }
+        Ok(Dimension { key: key.to_owned(), values })
+    }
+}
+
+/// The values of `{ from, to, step }` or `{ from, to, log }`, both ends included.
+fn expand(range: &Table) -> Result<Vec<Value>, String> {
+    const EXPECTED: &str = "expected { from, to, step } or { from, to, log }";
+    if let Some(key) = range.keys().find(|key| !["from", "to", "step", "log"].contains(&key.as_str())) {
+        return Err(format!("unknown '{key}': {EXPECTED}"));
+    }
+    let bound = |name: &str| {
+        let value = range.get(name).ok_or_else(|| format!("no '{name}': {EXPECTED}"))?;
+        let number = value.as_float().or(value.as_integer().map(|number| number as f64));
+        let number = number.filter(|number| number.is_finite() && number.abs() <= 1e15);
+        Ok::<_, String>((
+            number.ok_or_else(|| format!("{name} = {value}: expected a number"))?,
+            value.is_integer(),
+        ))
+    };
+    let ((from, whole_from), (to, whole_to)) = (bound("from")?, bound("to")?);
+    if from > to {
+        return Err(format!("from {from} to {to}: expected the lower end first"));
+    }
+    match (range.get("step"), range.get("log")) {
+        (Some(_), None) => {
+            let (step, whole_step) = bound("step")?;
+            let count = (to - from) / step;
+            if !(step > 0.0 && count < MOST_VALUES as f64) {
+                return Err(format!("step = {step}: expected above 0, for at most {MOST_VALUES} values"));
+            }
+            let whole = whole_from && whole_to && whole_step;
+            // A last value that rounding alone puts beyond the end still counts.
+            let count = (count + 1e-9).floor() as usize;
+            Ok((0..=count).map(|at| number(from + at as f64 * step, whole)).collect())
+        }
+        (None, Some(count)) => {
+            let most = MOST_VALUES as i64;
+            let count = count
+                .as_integer()
+                .filter(|count| (2..=most).contains(count))
+                .ok_or_else(|| format!("log = {count}: expected how many values, 2 to {MOST_VALUES}"))?;
+            if from <= 0.0 {
+                return Err(format!("from = {from}: expected above 0 for a logarithm"));
+            }
+            let ratio = (to / from).ln() / (count - 1) as f64;
+            let value = |at: i64| match at {
+                0 => from,
+                at if at == count - 1 => to,
+                at => rounded(from * (ratio * at as f64).exp()),
+            };
+            Ok((0..count).map(|at| number(value(at), whole_from && whole_to)).collect())
+        }
+        _ => Err(EXPECTED.to_owned()),
+    }
+}
+
+/// A whole number, or one without the dust of binary fractions: 0.6, not 0.6000000000000001.
+fn number(value: f64, whole: bool) -> Value {
+    if whole {
+        Value::Integer(value.round() as i64)
+    } else {
+        Value::Float(format!("{value:.12}").parse().unwrap_or(value))
+    }
+}
+
+/// Four significant digits: nobody wants 3.1622776601683795.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::{MODELS, ModelEntry};
+
+    fn space(text: &str) -> Result<Space, String> {
+        Space::from_table("test", &text.parse().unwrap()).map_err(|error| error.to_string())
+    }
+
+    fn values(text: &str) -> Vec<f64> {
+        let space = space(&format!("keys.x = {text}")).unwrap();
+        let number = |value: &Value| value.as_float().or(value.as_integer().map(|n| n as f64)).unwrap();
+        space.dimensions[0].values.iter().map(number).collect()
+    }
+
+    #[test]
+    fn ranges_include_both_ends_and_have_no_dust() {
+        assert_eq!(values("{ from = 0.0, to = 1.0, step = 0.2 }"), [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]);
+        assert_eq!(values("{ from = 100, to = 950, step = 200 }"), [100.0, 300.0, 500.0, 700.0, 900.0]);
+        assert_eq!(values("{ from = 1, to = 1000, log = 4 }"), [1.0, 10.0, 100.0, 1000.0]);
+        assert_eq!(values("{ from = 0.5, to = 8.0, log = 5 }"), [0.5, 1.0, 2.0, 4.0, 8.0]);
+        assert_eq!(
+            values("{ from = 1, to = 3, log = 9 }"),
+            [1.0, 2.0, 3.0],
+            "whole numbers are not repeated"
+        );
+        assert_eq!(values("[7, { from = 1, to = 3, step = 1 }, 3]"), [7.0, 1.0, 2.0, 3.0]);
+        assert_eq!(values("4"), [4.0]);
+    }
+
+    #[test]
+    fn all_faults_come_at_once_and_name_key_and_value() {
+        let text = "summery = 'x'\nconstraints = ['a <', 7]\n[keys]\na = { from = 1, to = 2 }\nb = []\nc = { from = 3, \
+                    to = 1, step = 1 }\nd = { from = 0, to = 1, step = 0 }\ne = { from = 0, to = 1, log = 3 }\nf = \
+                    2020-01-01\nnum_iters = [1, 2]\ng = { from = 'x', to = 2, step = 1 }\nh = { from = 1, to = 2, stp = 1 }";
+        let message = space(text).unwrap_err();
+        for part in [
+            "summery",
+            "'a <'",
+            "constraint 7",
+            "a = {",
+            "b has 0 values",
+            "lower end first",
+            "step = 0",
+            "above 0 for a logarithm",
+            "f = 2020-01-01",
+            "num_iters = [1, 2]",
+            "from = \"x\"",
+            "'stp'",
+        ] {
+            assert!(message.contains(part), "no '{part}' in: {message}");
+        }
+        assert!(space("").unwrap_err().contains("no keys"));
+    }
+
+    #[test]
+    fn every_model_that_can_be_tuned_has_spaces_of_its_own_keys() {
+        for model in ["pure-svd", "ga-satf", "la-satf", "ease", "vmis-knn", "transitions"] {
+            let known = ModelEntry::find(model).unwrap().defaults();
+            let spaces = Space::all(model);
+            assert!(!spaces.is_empty(), "{model}");
+            for space in spaces {
+                assert!(!space.summary.is_empty(), "{model} {}", space.name);
+                for dimension in &space.dimensions {
+                    assert!(known.contains_key(&dimension.key), "{model} {}: {}", space.name, dimension.key);
+                }
+            }
+            assert!(Space::named(model, None).is_ok(), "{model}");
+        }
+        let shipped: Table = include_str!("spaces.toml").parse().unwrap();
+        assert!(shipped.keys().all(|model| MODELS.iter().any(|entry| entry.name == model)));
+        let unknown = Space::named("la-satf", Some("papre")).unwrap_err().to_string();
+        assert!(unknown.contains("did you mean 'paper'?"), "{unknown}");
+        assert!(Space::named("mp", None).unwrap_err().to_string().contains("TOML file"));
+    }
+
+    #[test]
+    fn a_pinned_key_has_one_value() {
+        let mut space = space("keys.rank = [1, 2]").unwrap();
+        space.pin("rank", Value::Integer(5));
+        space.pin("seed", Value::Integer(1));
+        assert_eq!(space.to_json()["keys"], json!({ "rank": [5], "seed": [1] }));
+    }
+}

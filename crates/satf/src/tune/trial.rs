@@ -1,0 +1,265 @@
+//! One trial: a training, and the scores of every configuration it serves.
+
+use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::Grid;
+use crate::evaluate::{Estimate, EvaluateError, EvaluateOptions, Metric, SeenPolicy, evaluate};
+use crate::models::{ConfigError, Iteration, ModelError, Recommender, Snapshot, Variant};
+use crate::monitor::{Cancelled, Monitor, check_cancelled};
+use crate::prepare::Partition;
+
+/// What a trial showed: one line of the trial log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trial {
+    /// Its number, from 0.
+    pub trial: usize,
+    /// The keys that tell its training from the others.
+    pub keys: Map<String, Value>,
+    /// Every configuration scored on the validation part, iteration by iteration.
+    pub scores: Vec<Score>,
+    /// Why there are no scores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Wall-clock seconds of this trial.
+    pub seconds: f64,
+    /// Wall-clock seconds spent on the study when it ended, over all runs.
+    pub elapsed_seconds: f64,
+}
+
+/// The score of one configuration on the validation part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Score {
+    /// Its keys beyond those of the training: `num_iters`, `rescaled`, `rank`.
+    pub keys: Map<String, Value>,
+    /// The metric.
+    pub value: f64,
+    /// Its standard error.
+    pub stderr: Option<f64>,
+}
+
+impl Trial {
+    /// Its best score; of equal ones the first, which has the fewest iterations.
+    pub fn best(&self) -> Option<&Score> {
+        self.scores.iter().reduce(|best, score| if score.value > best.value { score } else { best })
+    }
+}
+
+/// The best configuration of several trials.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Best {
+    /// Which trial it is from.
+    pub trial: usize,
+    /// All its keys that were searched, the number of iterations included.
+    pub keys: Map<String, Value>,
+    /// The metric on the validation part.
+    pub value: f64,
+    /// Its standard error.
+    pub stderr: Option<f64>,
+}
+
+/// The best configuration; of equal ones that of the earlier trial.
+pub fn best_of(trials: &[Trial]) -> Option<Best> {
+    let scored = trials.iter().filter_map(|trial| Some((trial, trial.best()?)));
+    let (trial, score) =
+        scored.reduce(|best, other| if other.1.value > best.1.value { other } else { best })?;
+    let mut keys = trial.keys.clone();
+    keys.extend(score.keys.clone());
+    Some(Best { trial: trial.trial, keys, value: score.value, stderr: score.stderr })
+}
+
+/// How configurations are scored.
+#[derive(Clone, Copy)]
+pub struct Scoring<'a> {
+    /// Training and validation part.
+    pub partition: &'a Partition,
+    /// What is measured.
+    pub metric: Metric,
+    /// Iterations without growth that early stopping bears.
+    pub patience: usize,
+    /// Which items are left out of a ranking.
+    pub seen: SeenPolicy,
+}
+
+/// Why a trial has no scores.
+pub(super) enum Failure {
+    Cancelled,
+    /// It cannot be done, today or tomorrow.
+    Failed(String),
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        match error {
+            ModelError::Cancelled(_) => Failure::Cancelled,
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<EvaluateError> for Failure {
+    fn from(error: EvaluateError) -> Self {
+        match error {
+            EvaluateError::Cancelled(_) => Failure::Cancelled,
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+impl From<Cancelled> for Failure {
+    fn from(_: Cancelled) -> Self {
+        Failure::Cancelled
+    }
+}
+
+impl Scoring<'_> {
+    /// Trains once and scores everything that this training serves.
+    pub(super) fn run(
+        self,
+        grid: &Grid,
+        training: usize,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<Score>, Failure> {
+        let configured = grid.configure(training)?;
+        let watch = Watch {
+            scoring: self,
+            monitor,
+            state: Mutex::new(Curves {
+                variants: grid.variants(training).into_iter().map(Curve::new).collect(),
+                scores: Vec::new(),
+                failure: None,
+            }),
+        };
+        let model = configured.learner.fit(&self.partition.train, &watch)?;
+        check_cancelled(monitor)?;
+        let curves = watch.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(failure) = curves.failure {
+            return Err(failure);
+        }
+        if curves.scores.is_empty() {
+            let estimate = self.score(&*model, monitor)?;
+            return Ok(vec![Score::new(Map::new(), estimate)]);
+        }
+        Ok(curves.scores)
+    }
+
+    fn score(&self, model: &dyn Recommender, monitor: &dyn Monitor) -> Result<Estimate, EvaluateError> {
+        let options = EvaluateOptions { cutoffs: vec![self.metric.cutoff], batch: None, seen: self.seen };
+        let Partition { train, holdout } = self.partition;
+        let outcome = evaluate(model, holdout, train.num_items(), &options, &OnlyCancels(monitor))?;
+        Ok(outcome.estimate(self.metric))
+    }
+}
+
+impl Score {
+    fn new(keys: Map<String, Value>, estimate: Estimate) -> Self {
+        Score { keys, value: estimate.value, stderr: estimate.stderr }
+    }
+}
+
+/// A monitor that can stop work and shows nothing: progress is that of the trials.
+struct OnlyCancels<'a>(&'a dyn Monitor);
+
+impl Monitor for OnlyCancels<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
+/// Scores every configuration that a training serves, after every iteration.
+///
+/// Each has its own early stopping, as if it were trained alone; training ends when all have stopped.
+struct Watch<'a> {
+    scoring: Scoring<'a>,
+    monitor: &'a dyn Monitor,
+    state: Mutex<Curves>,
+}
+
+struct Curves {
+    variants: Vec<Curve>,
+    scores: Vec<Score>,
+    failure: Option<Failure>,
+}
+
+struct Curve {
+    keys: Map<String, Value>,
+    variant: Variant,
+    /// Best value and its iteration.
+    best: Option<(f64, usize)>,
+    stopped: bool,
+}
+
+impl Curve {
+    fn new((keys, variant): (Map<String, Value>, Variant)) -> Self {
+        Curve { keys, variant, best: None, stopped: false }
+    }
+
+    /// Takes note of a value, and stops if none has been higher for `patience` iterations.
+    fn note(&mut self, value: f64, iteration: usize, patience: usize) {
+        if self.best.is_none_or(|(best, _)| value > best) {
+            self.best = Some((value, iteration));
+        }
+        self.stopped = self.best.is_some_and(|(_, best)| iteration - best >= patience);
+    }
+}
+
+impl Watch<'_> {
+    fn score_all(
+        &self,
+        curves: &mut Curves,
+        snapshot: &dyn Snapshot,
+        iteration: Option<usize>,
+    ) -> Result<(), Failure> {
+        for curve in curves.variants.iter_mut().filter(|curve| !curve.stopped) {
+            check_cancelled(self.monitor)?;
+            let model = snapshot.variant(curve.variant)?;
+            let estimate = self.scoring.score(&*model, self.monitor)?;
+            let mut keys = curve.keys.clone();
+            if let Some(iteration) = iteration {
+                keys.insert("num_iters".to_owned(), json!(iteration));
+                curve.note(estimate.value, iteration, self.scoring.patience);
+            }
+            curves.scores.push(Score::new(keys, estimate));
+        }
+        Ok(())
+    }
+
+    /// Scores a snapshot; whether there is nothing more to learn from this training.
+    fn look(&self, snapshot: &dyn Snapshot, iteration: Option<usize>) -> bool {
+        let mut curves = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(failure) = self.score_all(&mut curves, snapshot, iteration) {
+            curves.failure = Some(failure);
+            return true;
+        }
+        curves.variants.iter().all(|curve| curve.stopped)
+    }
+}
+
+impl Monitor for Watch<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.monitor.is_cancelled()
+    }
+
+    fn iteration(&self, report: &Iteration, snapshot: &dyn Snapshot) -> ControlFlow<()> {
+        if self.look(snapshot, Some(report.iteration)) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn trained(&self, snapshot: &dyn Snapshot) {
+        self.look(snapshot, None);
+    }
+}
