@@ -243,7 +243,7 @@ fn status_speaks_to_people_and_to_programs() {
     }
     let path = study.to_str().unwrap();
     let table = satf(&["tune", "status", path]).succeeds();
-    for part in ["finished", "3 of 3", "best so far", "NDCG@10", "user_rank"] {
+    for part in ["finished", "3 of 3", "best so far", "NDCG@10", "num_iters"] {
         assert!(table.contains(part), "no '{part}' in: {table}");
     }
     let status: Value = serde_json::from_str(&satf(&["tune", "status", path, "--json"]).succeeds()).unwrap();

@@ -100,19 +100,21 @@ fn summary(status: &Status) -> String {
     )
 }
 
-/// The best trials with the best configuration of each, and only the keys that vary.
+/// The best trials with the best configuration of each, and only the keys in which they differ.
 fn best_trials(status: &Status) -> String {
     let mut best: Vec<_> = status.trials.iter().filter_map(|trial| Some((trial, trial.best()?))).collect();
     best.sort_by(|(_, a), (_, b)| b.value.total_cmp(&a.value));
     best.truncate(SHOWN);
     let all: Vec<_> =
         best.iter().map(|(trial, score)| trial.keys.iter().chain(&score.keys).collect::<Vec<_>>()).collect();
+    let value_of = |keys: &[(&String, &Value)], name: &str| {
+        let found = keys.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| text(value)).unwrap_or_default()
+    };
+    let differs = |name: &str| all.iter().any(|keys| value_of(keys, name) != value_of(&all[0], name));
     let names: Vec<&str> = all.first().map_or_else(Vec::new, |keys| {
-        let tunable = |key: &&String| {
-            let values = &status.asked["space"]["keys"][key.as_str()];
-            *key == "num_iters" || values.as_array().is_some_and(|values| values.len() > 1)
-        };
-        keys.iter().map(|(key, _)| *key).filter(tunable).map(String::as_str).collect()
+        let names = keys.iter().map(|(key, _)| key.as_str());
+        names.filter(|name| *name == "num_iters" || all.len() == 1 || differs(name)).collect()
     });
     let metric = text(&status.asked["metric"]);
     let mut header = vec!["trial", metric.as_str()];
@@ -121,10 +123,7 @@ fn best_trials(status: &Status) -> String {
     let mut shown = table::with_header(&header);
     for ((trial, score), keys) in best.iter().zip(&all) {
         let mut row = vec![trial.trial.to_string(), value(score.value, score.stderr)];
-        row.extend(names.iter().map(|name| {
-            let found = keys.iter().find(|(key, _)| key == name);
-            found.map(|(_, value)| text(value)).unwrap_or_default()
-        }));
+        row.extend(names.iter().map(|name| value_of(keys, name)));
         row.push(duration(trial.seconds));
         shown.add_row(row);
     }
