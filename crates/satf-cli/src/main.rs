@@ -2,6 +2,8 @@
 
 mod args;
 mod chart;
+#[allow(dead_code, reason = "the report draws them")]
+mod charts;
 mod commands;
 mod table;
 mod terminal;
