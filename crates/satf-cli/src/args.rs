@@ -23,6 +23,7 @@ use satf::tune::Sampler;
   satf train log.parquet -o shop.satf
   satf recommend shop.satf --history \"laptop,laptop sleeve\"
   satf tune log.parquet --model la-satf --trials 30
+  satf reproduce --data data --out reproduction      the paper's tables and figures, as a report
 
 Exit codes: 0 done, 1 it could not be done (stderr says why), 2 the command line is wrong, 130 interrupted."
 )]
@@ -58,6 +59,8 @@ pub(crate) enum Command {
     Inspect(InspectArguments),
     /// Search for a model's best configuration, in a study that survives interruptions
     Tune(Box<TuneArguments>),
+    /// Make every table and figure of the paper, or of a suite of your own, with a report
+    Reproduce(ReproduceArguments),
     /// Say what training will cost before anything runs
     Plan(PlanArguments),
     /// Test whether two evaluations really differ, event by event
@@ -469,6 +472,64 @@ pub(crate) struct SearchArguments {
     /// Folder of the study [default: satf-studies/LOG.MODEL.SPACE.HASH, by what is asked]
     #[arg(long, value_name = "DIR")]
     pub(crate) study: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf reproduce --data data --out reproduction
+  satf reproduce --data data --out reproduction --only amz-b,la-satf,pure-svd
+  satf reproduce --data data --out tuned --tune --trials 200
+  satf reproduce --data . --out shop --suite shop.toml
+
+Datasets are looked for in the data folder by their usual names (ml-1m.ratings.dat.gz, amz-beauty.csv.gz,
+reviews_Beauty_5.json.gz, …); those that are not there are left out. Every cell of the tables is kept in OUT/cells as soon
+as it is done: the same command goes on where it was stopped or killed, and does again only what was made from other
+data, settings or seeds. The report is OUT/report.html (one file that needs no network), .md and .json, its charts are
+in OUT/charts as SVG and PNG.
+
+A suite of your own:
+  title = \"Our shop\"
+  [[datasets]]
+  name = \"shop\"
+  files = [\"shop.parquet\"]
+  valid = \"1month\"
+  test = \"1month\"
+  max_len = 50
+  [[models]]
+  name = \"PureSVD\"
+  model = \"pure-svd\"
+  settings = { rank = 50 }
+  on.shop = { scaling = 0.4 }
+Models may also have: seen, random_start (repeat it in file order too), extra (a table of its own), tune. Figures that
+others published go under [published.shop]: PureSVD = { ndcg = [0.046, 0.002], hr = [0.082, 0.004], cov = 0.251 }.")]
+pub(crate) struct ReproduceArguments {
+    /// Folder with the datasets
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// Folder of the report and of everything done so far
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// What to run, as TOML [default: the paper's datasets and models]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suite: Option<PathBuf>,
+    /// Only these datasets and models, by name, separated by commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Models that the suite leaves out unless they are asked for, such as SASRec
+    #[arg(long, value_name = "MODEL", value_delimiter = ',')]
+    pub(crate) with: Vec<String>,
+    /// Search for configurations on the validation part instead of taking the suite's
+    #[arg(long)]
+    pub(crate) tune: bool,
+    /// Trials of the search, for each model and dataset
+    #[arg(long, value_name = "N", default_value_t = 30, requires = "tune", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) trials: usize,
+    /// The first seed; others follow it
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write the figures as JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -2,9 +2,10 @@
 
 mod args;
 mod chart;
-#[allow(dead_code, reason = "the report draws them")]
 mod charts;
 mod commands;
+mod report;
+mod reproduce;
 mod table;
 mod terminal;
 
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Similar(options) => commands::similar::run(options, &terminal),
         Command::Inspect(options) => commands::inspect::run(options, &terminal),
         Command::Tune(options) => commands::tune::run(options, &terminal),
+        Command::Reproduce(options) => commands::reproduce::run(options, &terminal),
         Command::Plan(options) => commands::plan::run(options, &terminal),
         Command::Compare(options) => commands::compare::run(options, &terminal),
         Command::Models(options) => commands::models::run(options, &terminal),
@@ -92,5 +94,10 @@ fn is_cancelled(error: &anyhow::Error) -> bool {
     let stopped = |cause: &(dyn std::error::Error + 'static)| {
         matches!(cause.downcast_ref(), Some(TuneError::Stopped { .. }))
     };
-    error.chain().any(|cause| cause.is::<Cancelled>() || stopped(cause) || cause.to_string() == message)
+    error.chain().any(|cause| {
+        cause.is::<Cancelled>()
+            || cause.is::<reproduce::Stopped>()
+            || stopped(cause)
+            || cause.to_string() == message
+    })
 }

@@ -71,8 +71,27 @@ pub(crate) fn bytes(number: u64) -> String {
     }
 }
 
+/// `40 ms`, `4.2 s`, `12 min`, `3 h 05 min`
+pub(crate) fn duration(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 0.995 => format!("{:.0} ms", 1000.0 * seconds),
+        seconds if seconds < 99.95 => format!("{seconds:.1} s"),
+        seconds if seconds < 5970.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => {
+            let minutes = (seconds / 60.0).round() as u64;
+            format!("{} h {:02} min", minutes / 60, minutes % 60)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn durations_have_fitting_units() {
+        let shown: Vec<String> = [0.04, 99.9, 100.0, 1500.0, 5969.0, 11_100.0].map(super::duration).to_vec();
+        assert_eq!(shown, ["40 ms", "99.9 s", "2 min", "25 min", "99 min", "3 h 05 min"]);
+    }
+
     #[test]
     fn sizes_have_units() {
         let shown: Vec<String> = [12, 1536, 30 << 20].map(super::bytes).to_vec();

@@ -22,8 +22,8 @@ pub(crate) struct Run {
     pub(crate) evaluation: Evaluation,
     configuration: Value,
     iterations: Vec<Iteration>,
-    train_seconds: f64,
-    evaluate_seconds: f64,
+    pub(crate) train_seconds: f64,
+    pub(crate) evaluate_seconds: f64,
 }
 
 impl Run {

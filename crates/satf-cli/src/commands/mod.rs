@@ -3,21 +3,22 @@
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
+pub(crate) mod experiment;
 pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod models;
 pub(crate) mod plan;
 pub(crate) mod prepare;
 pub(crate) mod recommend;
+pub(crate) mod reproduce;
+pub(crate) mod settings;
 pub(crate) mod similar;
 pub(crate) mod stats;
 pub(crate) mod train;
 pub(crate) mod tune;
 
-mod experiment;
 mod items;
 mod protocol;
-mod settings;
 
 use std::path::Path;
 

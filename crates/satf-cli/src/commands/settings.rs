@@ -27,7 +27,8 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    fn new(label: String, entry: &'static ModelEntry, table: Table) -> anyhow::Result<Self> {
+    /// A model with these keys, checked.
+    pub(crate) fn new(label: String, entry: &'static ModelEntry, table: Table) -> anyhow::Result<Self> {
         let configured = entry.configure(&table)?;
         Ok(Choice { label, entry, configured, table })
     }
@@ -130,7 +131,8 @@ pub(crate) fn with_defaults(entry: &'static ModelEntry, shared: SharedKeys) -> a
     Choice::new(entry.name.to_owned(), entry, table)
 }
 
-fn add_shared(table: &mut Table, entry: &ModelEntry, shared: SharedKeys) -> anyhow::Result<()> {
+/// Adds the shared keys that the model has and that were not given.
+pub(crate) fn add_shared(table: &mut Table, entry: &ModelEntry, shared: SharedKeys) -> anyhow::Result<()> {
     let seed = i64::try_from(shared.seed).context("--seed: expected at most 2^63 - 1")?;
     let max_len = shared.max_len.map(i64::try_from).transpose().context("--max-len is too large")?;
     let memory = shared.memory_bytes.map(i64::try_from).transpose().context("--memory is too large")?;

@@ -1,0 +1,224 @@
+//! The cells: what is measured, what decides the result, and the measuring itself.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use anyhow::Context;
+use satf::evaluate::{EarlyStopping, Estimate, EvaluateOptions, Measure, Metric, SeenPolicy};
+use satf::interactions::Interactions;
+use satf::monitor::check_cancelled;
+use satf::prepare::{Partition, Split, SplitScheme, TiePolicy, Timeline};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::suite::Dataset;
+use crate::commands::experiment::Run;
+use crate::commands::settings::Choice;
+use crate::terminal::Terminal;
+
+/// What configurations are chosen by, and the first column of every table.
+pub(crate) const TARGET: Metric = Metric { measure: Measure::Ndcg, cutoff: 10 };
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// The scores on the test part, after training on all before it.
+    Score { ties: TiePolicy, seed: u64 },
+    /// The target on the validation part, iteration by iteration.
+    Curve,
+    /// Training time with so many columns of the item factor.
+    Time { rank: usize },
+}
+
+impl Task {
+    fn ties(self) -> TiePolicy {
+        match self {
+            Task::Score { ties, .. } => ties,
+            Task::Curve | Task::Time { .. } => TiePolicy::File,
+        }
+    }
+
+    /// The seed of the order of ties: of no account where they stand as in the file.
+    fn tie_seed(self) -> u64 {
+        match self {
+            Task::Score { ties: TiePolicy::Shuffle | TiePolicy::Basket, seed } => seed,
+            _ => 0,
+        }
+    }
+
+    fn is_curve(self) -> bool {
+        self == Task::Curve
+    }
+
+    /// `file.1`, `curve`, `rank.300`
+    pub(crate) fn file_name(self) -> String {
+        match self {
+            Task::Score { ties, seed } => format!("{}.{seed}", json!(ties).as_str().unwrap_or_default()),
+            Task::Curve => "curve".to_owned(),
+            Task::Time { rank } => format!("rank.{rank}"),
+        }
+    }
+
+    /// `ties shuffled, seed 2`
+    pub(crate) fn describe(self) -> String {
+        match self {
+            Task::Score { ties: TiePolicy::File, seed } => format!("ties in file order, seed {seed}"),
+            Task::Score { seed, .. } => format!("ties shuffled, seed {seed}"),
+            Task::Curve => "validation curve".to_owned(),
+            Task::Time { rank } => format!("training time at rank {rank}"),
+        }
+    }
+}
+
+/// What a cell came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Outcome {
+    Score(Scored),
+    Curve(Vec<Step>),
+    Time(Timed),
+}
+
+/// A model scored on the test part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Scored {
+    pub(crate) metrics: BTreeMap<String, Estimate>,
+    pub(crate) events: usize,
+    pub(crate) train_seconds: f64,
+    pub(crate) evaluate_seconds: f64,
+    pub(crate) threads: usize,
+    /// What an item counts by its lag, for models that learn it.
+    pub(crate) lag_weights: Option<Vec<f64>>,
+}
+
+/// The target after an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Step {
+    pub(crate) iteration: usize,
+    pub(crate) value: f64,
+    pub(crate) stderr: Option<f64>,
+}
+
+/// The time of a training.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Timed {
+    pub(crate) train_seconds: f64,
+    pub(crate) threads: usize,
+}
+
+/// A log, read and fingerprinted.
+pub(crate) struct Log {
+    pub(crate) rows: Interactions,
+    fingerprint: u64,
+}
+
+impl Log {
+    pub(crate) fn new(rows: Interactions) -> Self {
+        let fingerprint = rows.fingerprint();
+        Log { rows, fingerprint }
+    }
+
+    /// What tells this log from others.
+    pub(crate) fn describe(&self) -> Value {
+        json!({
+            "fingerprint": format!("{:016x}", self.fingerprint),
+            "users": self.rows.users.len(),
+            "items": self.rows.items.len(),
+            "rows": self.rows.rows.len(),
+        })
+    }
+
+    /// Training part and events of the test or of the validation part.
+    pub(crate) fn cut(
+        &self,
+        dataset: &Dataset,
+        ties: TiePolicy,
+        seed: u64,
+        validation: bool,
+    ) -> anyhow::Result<Partition> {
+        let scheme = SplitScheme::Calendar { valid: dataset.valid, test: dataset.test };
+        let split = Split::new(Timeline::new(&self.rows, ties, seed), scheme)?;
+        let partition = if validation { split.validation() } else { split.test() };
+        partition.with_context(|| format!("dataset '{}'", dataset.name))
+    }
+}
+
+/// One cell to be filled.
+pub(crate) struct Question<'a> {
+    pub(crate) dataset: &'a Dataset,
+    pub(crate) log: &'a Log,
+    pub(crate) choice: Choice,
+    pub(crate) seen: SeenPolicy,
+    pub(crate) task: Task,
+}
+
+impl Question<'_> {
+    /// Everything the result depends on (a time depends on the machine too, which is measured, not asked for).
+    pub(crate) fn asked(&self) -> Value {
+        json!({
+            "satf_version": env!("CARGO_PKG_VERSION"),
+            "log": self.log.describe(),
+            "protocol": {
+                "valid": self.dataset.valid.to_string(),
+                "test": self.dataset.test.to_string(),
+                "part": if self.task.is_curve() { "validation" } else { "test" },
+                "ties": self.task.ties(),
+                "tie_seed": self.task.tie_seed(),
+                "seen": self.seen,
+                "cutoff": TARGET.cutoff,
+            },
+            "task": match self.task {
+                Task::Score { .. } => "score",
+                Task::Curve => "curve",
+                Task::Time { .. } => "time",
+            },
+            "model": self.choice.entry.name,
+            "configuration": self.choice.configured.configuration,
+        })
+    }
+
+    /// Which cut of the log it needs: the order of ties, its seed, and whether the validation part is scored.
+    pub(crate) fn cut(&self) -> (TiePolicy, u64, bool) {
+        (self.task.ties(), self.task.tie_seed(), self.task.is_curve())
+    }
+
+    /// Measures.
+    pub(crate) fn answer(&self, partition: &Partition, terminal: &Terminal) -> anyhow::Result<Outcome> {
+        let threads = rayon::current_num_threads();
+        let learner = &self.choice.configured.learner;
+        match self.task {
+            Task::Score { .. } => {
+                let options = EvaluateOptions { cutoffs: vec![TARGET.cutoff], batch: None, seen: self.seen };
+                let run = Run::new(&self.choice, partition, &options, terminal)?;
+                Ok(Outcome::Score(Scored {
+                    metrics: run.evaluation.report().into_iter().collect(),
+                    events: run.evaluation.counts.scored,
+                    train_seconds: run.train_seconds,
+                    evaluate_seconds: run.evaluate_seconds,
+                    threads,
+                    lag_weights: run.model.lag_weights().map(<[f64]>::to_vec),
+                }))
+            }
+            Task::Curve => {
+                let items = partition.train.num_items();
+                // Every iteration is wanted, however the curve goes.
+                let watch = EarlyStopping::new(&partition.holdout, items, TARGET, usize::MAX, terminal);
+                learner.fit(&partition.train, &watch)?;
+                check_cancelled(terminal)?;
+                let outcome = watch.outcome().map_err(anyhow::Error::msg)?;
+                let step = |(iteration, estimate): (usize, Estimate)| Step {
+                    iteration,
+                    value: estimate.value,
+                    stderr: estimate.stderr,
+                };
+                Ok(Outcome::Curve(outcome.curve.into_iter().map(step).collect()))
+            }
+            Task::Time { .. } => {
+                let start = Instant::now();
+                learner.fit(&partition.train, terminal)?;
+                check_cancelled(terminal)?;
+                Ok(Outcome::Time(Timed { train_seconds: start.elapsed().as_secs_f64(), threads }))
+            }
+        }
+    }
+}

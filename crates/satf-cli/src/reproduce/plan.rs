@@ -1,0 +1,185 @@
+//! From a suite and a folder of data to the list of cells.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use satf::data::{ReadOptions, read_log};
+use satf::models::Preset;
+use satf::prepare::{Statistics, TiePolicy, p_core, resolve_duplicates};
+use toml::Table;
+
+use super::cell::{Log, Question, Task};
+use super::suite::{Dataset, Model, Ranks, Selection, Suite};
+use crate::commands::settings::{Choice, SharedKeys, add_shared};
+use crate::terminal::Terminal;
+
+/// A dataset of the suite that is there.
+pub(crate) struct Found<'a> {
+    pub(crate) dataset: &'a Dataset,
+    pub(crate) path: PathBuf,
+    pub(crate) log: Log,
+    pub(crate) statistics: Statistics,
+}
+
+/// The datasets that are in the folder; a warning for each that is not, an error if none is.
+pub(crate) fn find_datasets<'a>(
+    suite: &'a Suite,
+    data: &Path,
+    terminal: &Terminal,
+) -> anyhow::Result<Vec<Found<'a>>> {
+    let mut found = Vec::new();
+    for dataset in &suite.datasets {
+        let Some(path) = dataset.files.iter().map(|file| data.join(file)).find(|path| path.is_file()) else {
+            continue;
+        };
+        let (log, _) = read_log(std::slice::from_ref(&path), &ReadOptions::default(), terminal)?;
+        let log = resolve_duplicates(&log, dataset.duplicates);
+        let log = if dataset.core > 1 { p_core(&log, dataset.core) } else { log };
+        let statistics = Statistics::of(&log);
+        found.push(Found { dataset, path, log: Log::new(log), statistics });
+    }
+    let missing =
+        suite.datasets.iter().filter(|dataset| !found.iter().any(|found| found.dataset.name == dataset.name));
+    let looked_for = |dataset: &Dataset| format!("{} ({})", dataset.title(), dataset.files.join(", "));
+    if found.is_empty() {
+        let looked: Vec<String> = suite.datasets.iter().map(looked_for).collect();
+        bail!("{}: none of the datasets is there; looked for {}", data.display(), looked.join("; "));
+    }
+    for dataset in missing {
+        tracing::warn!("{}: left out, none of its files is in {}", looked_for(dataset), data.display());
+    }
+    Ok(found)
+}
+
+/// A cell of the plan: whose it is, and the file it is kept in.
+pub(crate) struct Planned<'a> {
+    pub(crate) dataset: usize,
+    pub(crate) model: usize,
+    pub(crate) name: String,
+    pub(crate) question: Question<'a>,
+    /// Whether it is to be filled if it is empty.
+    pub(crate) wanted: bool,
+}
+
+/// The keys of a model on a dataset, and a word that tells them from others in the names of cells.
+pub(crate) type Settings<'a> = dyn Fn(&Model, &Found<'_>) -> anyhow::Result<(Table, &'static str)> + 'a;
+
+/// The keys of a model on a dataset: its preset, then the suite's settings, then those for the dataset.
+pub(crate) fn given_settings(model: &Model, dataset: &Dataset) -> anyhow::Result<Table> {
+    let mut settings = Table::new();
+    if let Some(family) = &model.preset {
+        let preset = dataset.preset.as_ref().with_context(|| {
+            format!(
+                "model '{}' has presets, dataset '{}' none: expected preset = '…'",
+                model.name, dataset.name
+            )
+        })?;
+        settings = Preset::find(&format!("{family}/{preset}"))?.settings;
+    }
+    settings.extend(own_settings(model, dataset));
+    Ok(settings)
+}
+
+/// The keys that the suite itself gives a model on a dataset.
+pub(crate) fn own_settings(model: &Model, dataset: &Dataset) -> Table {
+    let mut settings = model.settings.clone();
+    settings.extend(model.on.get(&dataset.name).cloned().unwrap_or_default());
+    settings
+}
+
+/// Every cell of a suite on the datasets found, in the order they are done.
+pub(crate) fn cells<'a>(
+    suite: &'a Suite,
+    selection: &Selection,
+    found: &'a [Found<'a>],
+    first_seed: u64,
+    settings_of: &Settings<'_>,
+) -> anyhow::Result<Vec<Planned<'a>>> {
+    let mut cells = Vec::new();
+    for (at, dataset) in found.iter().enumerate() {
+        for (model_at, model) in suite.models.iter().enumerate() {
+            let Some(entry) = model.entry() else { continue };
+            let (settings, tag) = match settings_of(model, dataset) {
+                // A model that nobody asked for need not have a configuration.
+                Err(_) if !selection.runs(model) => continue,
+                settings => settings?,
+            };
+            let configure = |task: Task| -> anyhow::Result<Choice> {
+                let seed = match task {
+                    Task::Score { seed, .. } => seed,
+                    Task::Curve | Task::Time { .. } => first_seed,
+                };
+                let mut settings = settings.clone();
+                let shared = SharedKeys { seed, max_len: Some(dataset.dataset.max_len), memory_bytes: None };
+                add_shared(&mut settings, entry, shared)?;
+                let choice = Choice::new(model.name.clone(), entry, settings).with_context(|| {
+                    format!("model '{}' on dataset '{}'", model.name, dataset.dataset.name)
+                })?;
+                match task {
+                    Task::Score { .. } => Ok(choice),
+                    Task::Curve => {
+                        let iterations = choice.configured.configuration["num_iters"].as_i64().unwrap_or(1);
+                        choice.with("num_iters", iterations + suite.curve_iterations as i64)
+                    }
+                    Task::Time { rank } => choice.with(rank_key(&choice), rank as i64),
+                }
+            };
+            for task in tasks(suite, model, dataset.dataset, first_seed) {
+                let choice = configure(task)?;
+                if task == Task::Curve && !choice.has("num_iters") {
+                    continue;
+                }
+                let name = [&dataset.dataset.name, &slug(&model.name), tag, &task.file_name()];
+                let name =
+                    name.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<&str>>().join(".");
+                let question =
+                    Question { dataset: dataset.dataset, log: &dataset.log, choice, seen: model.seen, task };
+                cells.push(Planned {
+                    dataset: at,
+                    model: model_at,
+                    name,
+                    question,
+                    wanted: selection.runs(model),
+                });
+            }
+        }
+    }
+    Ok(cells)
+}
+
+fn tasks(suite: &Suite, model: &Model, dataset: &Dataset, first_seed: u64) -> Vec<Task> {
+    let seeds = |count: usize| (0..count as u64).map(move |at| first_seed.saturating_add(at));
+    let score = |ties| move |seed| Task::Score { ties, seed };
+    let starts = if model.random_start { suite.repeats } else { 1 };
+    let mut tasks: Vec<Task> = seeds(starts).map(score(TiePolicy::File)).collect();
+    tasks.extend(seeds(suite.repeats).map(score(TiePolicy::Shuffle)));
+    if model.entry().is_some_and(|entry| entry.defaults().contains_key("num_iters")) {
+        tasks.push(Task::Curve);
+    }
+    let of_this =
+        |ranks: &&Ranks| ranks.datasets.contains(&dataset.name) && ranks.models.contains(&model.name);
+    let mut ranks: Vec<usize> =
+        suite.ranks.iter().filter(of_this).flat_map(|ranks| ranks.values.iter().copied()).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    tasks.extend(ranks.into_iter().map(|rank| Task::Time { rank }));
+    tasks
+}
+
+/// The key that says how many columns the item factor has.
+fn rank_key(choice: &Choice) -> &'static str {
+    if choice.has("item_rank") { "item_rank" } else { "rank" }
+}
+
+/// A name as part of a file's.
+pub(crate) fn slug(name: &str) -> String {
+    let mut slug = String::new();
+    for c in name.to_lowercase().chars() {
+        match c {
+            c if c.is_ascii_alphanumeric() || c == '-' || c == '_' => slug.push(c),
+            _ if slug.ends_with('-') => {}
+            _ => slug.push('-'),
+        }
+    }
+    slug.trim_matches('-').to_owned()
+}

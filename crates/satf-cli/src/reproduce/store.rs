@@ -1,0 +1,173 @@
+//! What was done is kept: one file a finished cell, whole or not at all.
+//!
+//! A cell's name is for people; what decides whether it still holds is the identity in it, a hash of everything its result
+//! depends on. A cell that is damaged, or that is the answer to another question, is done again.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use satf::data::write_atomically;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a cell looks like; a later format gets a higher number, and older cells are done again.
+const FORMAT: u64 = 1;
+
+/// The folder of cells, held by this process.
+pub(crate) struct Store {
+    folder: PathBuf,
+    /// Keeps other processes out until it is dropped, or the process ends.
+    _lock: File,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CellFile<T> {
+    format: u64,
+    identity: String,
+    /// What the identity is the hash of, for people.
+    asked: Value,
+    /// Wall-clock seconds it took.
+    seconds: f64,
+    result: T,
+}
+
+/// A finished cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell<T> {
+    pub(crate) result: T,
+    pub(crate) seconds: f64,
+}
+
+impl Store {
+    /// Opens the store in `out`, or begins it.
+    pub(crate) fn open(out: &Path) -> anyhow::Result<Store> {
+        let folder = out.join("cells");
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("{}: cannot create the folder", folder.display()))?;
+        let path = folder.join(".lock");
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .with_context(|| format!("{}: cannot write here", folder.display()))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Store { folder, _lock: lock }),
+            Err(TryLockError::WouldBlock) => bail!(
+                "{}: another process is at work here; hint: wait for it, or give another folder with --out",
+                folder.display()
+            ),
+            Err(TryLockError::Error(error)) => {
+                Err(error).with_context(|| format!("{}: cannot lock", path.display()))
+            }
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.json"))
+    }
+
+    /// The cell `name`, if it is there, whole, and the answer to what is asked now.
+    pub(crate) fn find<T: DeserializeOwned>(&self, name: &str, asked: &Value) -> Option<Cell<T>> {
+        let path = self.path(name);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                tracing::warn!("{}: {error}; it is done again", path.display());
+                return None;
+            }
+        };
+        // The identity comes before the result: a cell of another question need not have a result we can read.
+        let cell = serde_json::from_slice::<CellFile<Value>>(&text);
+        match cell {
+            Ok(cell) if cell.format != FORMAT || cell.identity != identity(asked) => {
+                tracing::debug!(
+                    "{}: was made from other data, settings or release; it is done again",
+                    path.display()
+                );
+                None
+            }
+            Ok(cell) => match serde_json::from_value(cell.result) {
+                Ok(result) => Some(Cell { result, seconds: cell.seconds }),
+                Err(error) => damaged(&path, &error),
+            },
+            Err(error) => damaged(&path, &error),
+        }
+    }
+
+    /// Keeps a cell. It is safely on disk when this returns, and is returned as it will be read back.
+    pub(crate) fn keep<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        asked: &Value,
+        result: T,
+        seconds: f64,
+    ) -> anyhow::Result<Cell<T>> {
+        let path = self.path(name);
+        let cell =
+            CellFile { format: FORMAT, identity: identity(asked), asked: asked.clone(), seconds, result };
+        let text = serde_json::to_string_pretty(&cell)? + "\n";
+        write_atomically(&path, |writer| writer.write_all(text.as_bytes())).with_context(|| {
+            format!(
+                "{}: cannot be kept; hint: cells done before it are safe, the same command goes on from there",
+                path.display()
+            )
+        })?;
+        // Decimals may be read back one unit off; a run that goes on has to see what one that comes back will see.
+        let cell: CellFile<T> =
+            serde_json::from_str(&text).context("a cell does not read as it was written")?;
+        Ok(Cell { result: cell.result, seconds: cell.seconds })
+    }
+}
+
+fn damaged<T>(path: &Path, error: &serde_json::Error) -> Option<Cell<T>> {
+    tracing::warn!("{}: is damaged ({error}); it is done again", path.display());
+    None
+}
+
+/// The same question has the same identity, on any machine.
+fn identity(asked: &Value) -> String {
+    blake3::hash(asked.to_string().as_bytes()).to_hex()[..32].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_cell_is_found_as_long_as_the_question_is_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let asked = json!({ "rank": 5, "scaling": 0.1 + 0.2 });
+        assert!(store.find::<f64>("a", &asked).is_none());
+        let kept = store.keep("a", &asked, 0.1f64 + 0.7, 2.5).unwrap();
+        let found = store.find::<f64>("a", &asked).unwrap();
+        assert_eq!(found.result.to_bits(), kept.result.to_bits());
+        assert_eq!(found.seconds.to_bits(), kept.seconds.to_bits());
+        assert!(store.find::<f64>("a", &json!({ "rank": 6 })).is_none());
+        assert!(store.find::<f64>("b", &asked).is_none());
+        // A result of another shape, torn and empty files.
+        assert!(store.find::<Vec<u8>>("a", &asked).is_none());
+        let text = fs::read(store.path("a")).unwrap();
+        for length in [0, 1, text.len() / 2, text.len() - 3] {
+            fs::write(store.path("a"), &text[..length]).unwrap();
+            assert!(store.find::<f64>("a", &asked).is_none(), "{length}");
+        }
+    }
+
+    #[test]
+    fn one_process_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let error = Store::open(folder.path()).err().unwrap().to_string();
+        assert!(error.contains("another process"), "{error}");
+        drop(store);
+        Store::open(folder.path()).unwrap();
+    }
+}
