@@ -53,7 +53,7 @@ values = [4, 8, 16]
 PureSVD = { ndcg = [0.1, 0.002], hr = [0.2, 0.004], cov = 0.5 }
 "#;
 
-/// Put at the end of the page: writes what the browser made of it where `--dump-dom` shows it.
+/// Put at the end of the page: tells the frame around it what the browser made of it.
 const PROBE: &str = r#"<script>
 addEventListener("load", () => {
   const size = (element) => { const box = element.getBoundingClientRect(); return [box.width, box.height]; };
@@ -76,12 +76,23 @@ addEventListener("load", () => {
     width: innerWidth, scroll: document.documentElement.scrollWidth, tables: sizes("table"), charts: sizes("svg.chart"),
     over, letters, cut, back: getComputedStyle(document.body).backgroundColor, ink: getComputedStyle(document.body).color,
   };
-  const mark = document.createElement("pre");
-  mark.id = "probe";
-  mark.textContent = JSON.stringify(found);
-  document.body.append(mark);
+  parent.postMessage(JSON.stringify(found), "*");
 });
 </script>"#;
+
+/// A screen of any width (windows of a browser have a least one), and where `--dump-dom` shows what the page tells.
+fn screen(page: &str, width: usize) -> String {
+    format!(
+        r#"<!DOCTYPE html><meta name="color-scheme" content="light dark"><script>
+addEventListener("message", (event) => {{
+  const mark = document.createElement("pre");
+  mark.id = "probe";
+  mark.textContent = event.data;
+  document.body.append(mark);
+}});
+</script><iframe src="{page}" style="width: {width}px; height: 1000px; border: 0"></iframe>"#
+    )
+}
 
 fn browser() -> Option<PathBuf> {
     if let Some(given) = env::var_os("CHROMIUM") {
@@ -98,14 +109,16 @@ fn browser() -> Option<PathBuf> {
 /// What the browser found on the page, and what it said to the console.
 fn look(browser: &Path, page: &Path, width: usize, dark: bool) -> (Value, Vec<String>) {
     let profile = tempfile::tempdir().unwrap();
+    let screened = page.with_file_name("screen.html");
+    fs::write(&screened, screen(page.file_name().unwrap().to_str().unwrap(), width)).unwrap();
     let mut command = Command::new(browser);
     command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]);
     command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
     command.args(["--disable-dev-shm-usage", "--enable-logging=stderr", "--hide-scrollbars", "--dump-dom"]);
-    command.arg(format!("--window-size={width},1000"));
+    command.args(["--window-size=1400,1100", "--virtual-time-budget=5000"]);
     command.arg(format!("--blink-settings=preferredColorScheme={}", usize::from(!dark)));
     command.arg(format!("--user-data-dir={}", profile.path().display()));
-    command.arg(format!("file://{}", page.display()));
+    command.arg(format!("file://{}", screened.display()));
     let (out, err) = (profile.path().join("out"), profile.path().join("err"));
     command
         .stdout(fs::File::create(&out).unwrap())

@@ -130,7 +130,7 @@ fn cells(out: &Path) -> BTreeMap<String, SystemTime> {
         .map(|entry| {
             (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().modified().unwrap())
         })
-        .filter(|(name, _)| name.ends_with(".json"))
+        .filter(|(name, _)| !name.starts_with('.'))
         .collect()
 }
 

@@ -35,8 +35,13 @@ impl Choice {
 
     /// The same with another value of one key.
     pub(crate) fn with(&self, key: &str, value: i64) -> anyhow::Result<Self> {
+        self.with_all(&[(key, value)])
+    }
+
+    /// The same with other values of some keys.
+    pub(crate) fn with_all(&self, keys: &[(&str, i64)]) -> anyhow::Result<Self> {
         let mut table = self.table.clone();
-        table.insert(key.to_owned(), Value::Integer(value));
+        table.extend(keys.iter().map(|(key, value)| ((*key).to_owned(), Value::Integer(*value))));
         Choice::new(self.label.clone(), self.entry, table)
     }
 

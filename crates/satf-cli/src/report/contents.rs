@@ -6,19 +6,13 @@ use crate::reproduce::{DatasetFindings, Findings, MEASURES, Mark, Row, Scores};
 use crate::table::{count, duration};
 
 pub(super) fn page(findings: &Findings) -> Page {
-    let sections = [
-        datasets(findings),
-        results(findings),
-        further(findings),
-        times(findings),
-        learned(findings),
-        made(findings),
-    ];
-    Page {
-        title: findings.title.clone(),
-        summary: summary(findings),
-        sections: sections.into_iter().flatten().collect(),
-    }
+    let mut sections = vec![datasets(findings)];
+    sections.extend(results(findings));
+    sections.extend(further(findings));
+    sections.extend(times(findings));
+    sections.extend(learned(findings));
+    sections.push(made(findings));
+    Page { title: findings.title.clone(), summary: summary(findings), sections }
 }
 
 /// The tally of marks, in words.
@@ -53,7 +47,7 @@ fn summary(findings: &Findings) -> Vec<String> {
     lines
 }
 
-fn datasets(findings: &Findings) -> Option<Section> {
+fn datasets(findings: &Findings) -> Section {
     let rows = findings.datasets.iter().map(|dataset| {
         let statistics = &dataset.statistics;
         let tied = 100.0 * statistics.tied_rows as f64 / statistics.rows.max(1) as f64;
@@ -94,7 +88,7 @@ fn datasets(findings: &Findings) -> Option<Section> {
         .iter()
         .filter_map(|dataset| Some(Block::Text(format!("{}: {}", dataset.title, dataset.note.as_ref()?))));
     let blocks = std::iter::once(Block::Table(table)).chain(notes).collect();
-    Some(Section { heading: "Datasets".to_owned(), blocks })
+    Section { heading: "Datasets".to_owned(), blocks }
 }
 
 fn results(findings: &Findings) -> Option<Section> {
@@ -306,7 +300,7 @@ fn learned(findings: &Findings) -> Option<Section> {
     (!blocks.is_empty()).then(|| Section { heading: "What was learned".to_owned(), blocks })
 }
 
-fn made(findings: &Findings) -> Option<Section> {
+fn made(findings: &Findings) -> Section {
     let made = &findings.made;
     let seeds: Vec<String> = made.seeds.iter().map(ToString::to_string).collect();
     let configurations = if made.tuned {
@@ -332,7 +326,7 @@ fn made(findings: &Findings) -> Option<Section> {
             blocks.push(Block::Commands(commands));
         }
     }
-    Some(Section { heading: "How this was made".to_owned(), blocks })
+    Section { heading: "How this was made".to_owned(), blocks }
 }
 
 fn counted_threads(threads: &[usize]) -> String {

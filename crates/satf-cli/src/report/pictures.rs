@@ -138,13 +138,14 @@ pub(super) fn time_by_rank(dataset: &DatasetFindings) -> Option<Picture> {
     .map(|chart| Picture { name: format!("{}-time-by-rank", dataset.name), chart })
 }
 
-/// Training time at the configurations of the tables. Models that take no time to speak of are in the table alone.
+/// Training time at the configurations of the tables. Models without keys have nothing to learn and are in the table alone.
 pub(super) fn time_at_optimum(findings: &Findings) -> Option<Picture> {
     let datasets = &findings.datasets;
     let mut models: Vec<&str> = Vec::new();
     for row in datasets.iter().flat_map(|dataset| &dataset.rows) {
-        let takes_time = row.train_seconds.is_some_and(|seconds| seconds >= 0.05);
-        if takes_time && !row.extra && !models.contains(&row.model.as_str()) {
+        let has_keys =
+            row.configuration.as_ref().and_then(|keys| keys.as_object()).is_some_and(|keys| !keys.is_empty());
+        if row.train_seconds.is_some() && has_keys && !row.extra && !models.contains(&row.model.as_str()) {
             models.push(&row.model);
         }
     }

@@ -353,7 +353,7 @@ mod tests {
             let settings: Table = settings.parse().unwrap();
             attention(&ModelEntry::find(model).unwrap().configure(&settings).unwrap().configuration)
         };
-        let global = of("ga-satf", "attention_decay = 1.0\nmax_len = 4").unwrap();
+        let global = of("ga-satf", "attention_decay = 1.0\nmax_len = 4\nposition_rank = 2").unwrap();
         assert_eq!(global, [1.0, 0.5, 1.0 / 3.0, 0.25]);
         let local = of("la-satf", "attention_window = 3\nattention_weights = [2.0, 0.5]").unwrap();
         assert_eq!(local, [2.0, 0.5, 0.0]);

@@ -113,7 +113,7 @@ fn fill<'a>(
         let start = Instant::now();
         let stopped = || Stopped { done, of, out: out.to_owned() };
         let outcome = question.answer(partition, terminal).map_err(|error| {
-            if terminal.is_cancelled() || error.chain().any(|cause| cause.is::<Cancelled>()) {
+            if terminal.is_cancelled() || error.is::<Cancelled>() {
                 return stopped().into();
             }
             let what = question.task.describe();
@@ -150,14 +150,12 @@ impl Cuts {
         }
         let question = &planned.question;
         let wanted = question.cut();
-        let at = match self.known.iter().position(|(cut, _)| *cut == wanted) {
-            Some(at) => at,
-            None => {
-                let (ties, seed, validation) = wanted;
-                self.known.push((wanted, question.log.cut(question.dataset, ties, seed, validation)?));
-                self.known.len() - 1
-            }
-        };
+        let known = self.known.iter().position(|(cut, _)| *cut == wanted);
+        let at = known.unwrap_or(self.known.len());
+        if known.is_none() {
+            let (ties, seed, validation) = wanted;
+            self.known.push((wanted, question.log.cut(question.dataset, ties, seed, validation)?));
+        }
         Ok(&self.known[at].1)
     }
 }

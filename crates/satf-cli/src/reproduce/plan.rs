@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use satf::data::{ReadOptions, read_log};
-use satf::models::Preset;
+use satf::models::{ModelEntry, Preset};
 use satf::prepare::{Statistics, TiePolicy, p_core, resolve_duplicates};
 use toml::Table;
 
@@ -104,25 +104,19 @@ pub(crate) fn cells<'a>(
                 Err(_) if !selection.runs(model) => continue,
                 settings => settings?,
             };
-            let configure = |task: Task| -> anyhow::Result<Choice> {
-                let seed = match task {
-                    Task::Score { seed, .. } => seed,
-                    Task::Curve | Task::Time { .. } => first_seed,
-                };
-                let mut settings = settings.clone();
-                let shared = SharedKeys { seed, max_len: Some(dataset.dataset.max_len), memory_bytes: None };
-                add_shared(&mut settings, entry, shared)?;
-                let choice = Choice::new(model.name.clone(), entry, settings).with_context(|| {
-                    format!("model '{}' on dataset '{}'", model.name, dataset.dataset.name)
-                })?;
-                match task {
-                    Task::Score { .. } => Ok(choice),
-                    Task::Curve => {
-                        let iterations = choice.configured.configuration["num_iters"].as_i64().unwrap_or(1);
-                        choice.with("num_iters", iterations + suite.curve_iterations as i64)
-                    }
-                    Task::Time { rank } => choice.with(rank_key(&choice), rank as i64),
-                }
+            let configure = |task| {
+                configure(
+                    suite,
+                    model.name.clone(),
+                    entry,
+                    settings.clone(),
+                    dataset.dataset,
+                    task,
+                    first_seed,
+                )
+                .with_context(|| {
+                    format!("{} on {}, {}", model.name, dataset.dataset.title(), task.describe())
+                })
             };
             for task in tasks(suite, model, dataset.dataset, first_seed) {
                 let choice = configure(task)?;
@@ -147,6 +141,55 @@ pub(crate) fn cells<'a>(
     Ok(cells)
 }
 
+/// A model with the keys of a task.
+fn configure(
+    suite: &Suite,
+    label: String,
+    entry: &'static ModelEntry,
+    mut settings: Table,
+    dataset: &Dataset,
+    task: Task,
+    first_seed: u64,
+) -> anyhow::Result<Choice> {
+    let seed = match task {
+        Task::Score { seed, .. } => seed,
+        Task::Curve | Task::Time { .. } => first_seed,
+    };
+    add_shared(
+        &mut settings,
+        entry,
+        SharedKeys { seed, max_len: Some(dataset.max_len), memory_bytes: None },
+    )?;
+    let choice = Choice::new(label, entry, settings)?;
+    match task {
+        Task::Score { .. } => Ok(choice),
+        Task::Curve => {
+            let iterations = choice.configured.configuration["num_iters"].as_i64().unwrap_or(1);
+            choice.with("num_iters", iterations + suite.curve_iterations as i64)
+        }
+        Task::Time { rank } => with_item_rank(&choice, rank as i64),
+    }
+}
+
+/// The model with another rank of the items. No rank of a Tucker decomposition is above the product of the others: that of the
+/// users gives way.
+fn with_item_rank(choice: &Choice, rank: i64) -> anyhow::Result<Choice> {
+    if !choice.has("item_rank") {
+        return choice.with("rank", rank);
+    }
+    let keys = &choice.configured.configuration;
+    let small: i64 = ["position_rank", "attention_rank", "sequences_rank"]
+        .iter()
+        .filter_map(|key| keys[key].as_i64())
+        .fold(1, i64::saturating_mul);
+    match keys["user_rank"].as_i64() {
+        Some(users) if users > rank.saturating_mul(small) => {
+            choice.with_all(&[("item_rank", rank), ("user_rank", rank.saturating_mul(small))])
+        }
+        _ => choice.with("item_rank", rank),
+    }
+}
+
 fn tasks(suite: &Suite, model: &Model, dataset: &Dataset, first_seed: u64) -> Vec<Task> {
     let seeds = |count: usize| (0..count as u64).map(move |at| first_seed.saturating_add(at));
     let score = |ties| move |seed| Task::Score { ties, seed };
@@ -166,11 +209,6 @@ fn tasks(suite: &Suite, model: &Model, dataset: &Dataset, first_seed: u64) -> Ve
     tasks
 }
 
-/// The key that says how many columns the item factor has.
-fn rank_key(choice: &Choice) -> &'static str {
-    if choice.has("item_rank") { "item_rank" } else { "rank" }
-}
-
 /// A name as part of a file's.
 pub(crate) fn slug(name: &str) -> String {
     let mut slug = String::new();
@@ -182,4 +220,54 @@ pub(crate) fn slug(name: &str) -> String {
         }
     }
     slug.trim_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs_are_names_of_files() {
+        for (name, expected) in
+            [("MP, seen pooled", "mp-seen-pooled"), ("LA-SATF", "la-satf"), ("../x ", "x"), ("Ä", "")]
+        {
+            assert_eq!(slug(name), expected);
+        }
+    }
+
+    #[test]
+    fn the_rank_of_users_gives_way_to_that_of_items() {
+        let entry = ModelEntry::find("la-satf").unwrap();
+        let settings: Table =
+            "user_rank = 700\nitem_rank = 600\nattention_rank = 1\nsequences_rank = 2".parse().unwrap();
+        let choice = |rank| {
+            let choice = Choice::new("LA".to_owned(), entry, settings.clone()).unwrap();
+            let keys = with_item_rank(&choice, rank).unwrap().configured.configuration;
+            (keys["item_rank"].as_i64().unwrap(), keys["user_rank"].as_i64().unwrap())
+        };
+        assert_eq!([100, 350, 900].map(choice), [(100, 200), (350, 700), (900, 700)]);
+        let svd = Choice::new("SVD".to_owned(), ModelEntry::find("pure-svd").unwrap(), Table::new()).unwrap();
+        assert_eq!(with_item_rank(&svd, 7).unwrap().configured.configuration["rank"], 7);
+    }
+
+    #[test]
+    fn every_cell_of_the_paper_can_be_configured() {
+        let suite = Suite::read(None).unwrap();
+        for dataset in &suite.datasets {
+            let mut cells = 0;
+            for model in &suite.models {
+                let Some(entry) = model.entry().filter(|_| !model.on_request) else { continue };
+                for task in tasks(&suite, model, dataset, 1) {
+                    let settings = given_settings(model, dataset).unwrap();
+                    let choice =
+                        configure(&suite, model.name.clone(), entry, settings, dataset, task, 1).unwrap();
+                    let keys = &choice.configured.configuration;
+                    assert!(keys["max_len"].is_null() || keys["max_len"] == dataset.max_len);
+                    cells += 1;
+                }
+            }
+            // Four for each of seven models without a random start, seven for each of two with one.
+            assert!(cells >= 7 * 4 + 2 * 7, "{}: {cells}", dataset.name);
+        }
+    }
 }

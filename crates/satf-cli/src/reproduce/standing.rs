@@ -121,7 +121,9 @@ pub(crate) fn places(column: &[Option<Figure>]) -> Vec<Place> {
             .filter(|(at, figure)| free(&places, *at) && are_alike(leader, *figure))
             .map(|(at, _)| at)
             .collect();
-        alike.into_iter().for_each(|at| places[at] = place);
+        for at in alike {
+            places[at] = place;
+        }
     }
     places
 }
@@ -136,8 +138,8 @@ fn are_alike(a: Figure, b: Figure) -> bool {
 mod tests {
     use super::*;
 
-    fn figure(value: f64, stderr: f64) -> Option<Figure> {
-        Some(Figure::published(value, Some(stderr)))
+    fn figure((value, stderr): (f64, f64)) -> Figure {
+        Figure::published(value, Some(stderr))
     }
 
     #[test]
@@ -241,7 +243,7 @@ mod tests {
             if expected == [O, O, O, O, B, B] {
                 expected[3] = S;
             }
-            let figures: Vec<_> = column.iter().map(|&(value, stderr)| figure(value, stderr)).collect();
+            let figures: Vec<_> = column.iter().map(|&figures| Some(figure(figures))).collect();
             assert_eq!(places(&figures), expected, "{column:?}");
         }
     }
@@ -259,7 +261,10 @@ mod tests {
     #[test]
     fn empty_places_stay_empty() {
         assert_eq!(places(&[]), []);
-        assert_eq!(places(&[None, figure(0.1, 0.01), None]), [Place::Other, Place::Best, Place::Other]);
+        assert_eq!(
+            places(&[None, Some(figure((0.1, 0.01))), None]),
+            [Place::Other, Place::Best, Place::Other]
+        );
     }
 
     #[test]

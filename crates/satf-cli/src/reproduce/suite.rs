@@ -82,6 +82,11 @@ pub(crate) struct Dataset {
 /// A row of the tables.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(
+    clippy::struct_field_names,
+    clippy::struct_excessive_bools,
+    reason = "the fields are the keys of the file"
+)]
 pub(crate) struct Model {
     /// Its name in the report.
     pub(crate) name: String,
