@@ -35,7 +35,7 @@ fn summary(findings: &Findings) -> Vec<String> {
             .collect();
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         lines.push(format!(
-            "Of {of} figures that the {} has and we have too, ours are {}.",
+            "Of {of} figures that the {} has and we have too: {}.",
             findings.published_by,
             listed(&parts)
         ));
@@ -71,13 +71,13 @@ fn datasets(findings: &Findings) -> Section {
     });
     let table = Table {
         caption: "The datasets: users, items and rows; length of histories; pairs of user and item that occur; rows that share \
-                  user and time with another; how they are cut, and how many events are scored."
+                  user and time with another; how they are cut, how many events are scored, and the longest history that models of order look at."
             .to_owned(),
         columns: [
             Column::named(&["dataset", "users", "items", "rows"]),
             Column::grouped("history", &["average", "median"]),
             Column::named(&["density", "ties"]),
-            Column::grouped("protocol", &["validation", "test", "events", "longest history"]),
+            Column::grouped("protocol", &["validation", "test", "events", "longest"]),
         ]
         .concat(),
         labels: 1,
@@ -122,7 +122,7 @@ fn legend(findings: &Findings) -> Vec<(String, String)> {
             "bold".to_owned(),
             "the best of a column, and all that lie within its interval as it lies within theirs".to_owned(),
         ),
-        ("line".to_owned(), "underlined: the second, by the same rule".to_owned()),
+        ("underlined".to_owned(), "the second, by the same rule".to_owned()),
     ];
     if findings.tally().iter().any(|(_, count)| *count > 0) {
         terms.extend(Mark::ALL.map(|mark| {

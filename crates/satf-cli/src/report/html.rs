@@ -97,7 +97,7 @@ fn write_table(table: &Table) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(table.caption) {
             table {
-                caption { (table.caption) }
+                caption { span { (table.caption) } }
                 thead {
                     @if groups.len() > 1 {
                         tr {

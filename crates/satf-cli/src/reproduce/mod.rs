@@ -2,13 +2,13 @@
 
 mod cell;
 mod findings;
+mod pace;
 mod plan;
 mod standing;
 mod store;
 mod suite;
 mod tuning;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,7 +19,8 @@ use satf::monitor::{Cancelled, Monitor};
 use satf::prepare::{Partition, TiePolicy};
 pub(crate) use standing::{Figure, Mark, Place};
 
-use cell::{Outcome, Task};
+use cell::Outcome;
+use pace::Pace;
 use plan::{Found, Planned};
 use store::{Cell, Store};
 use suite::Suite;
@@ -102,6 +103,7 @@ fn fill<'a>(
         terminal.narrate(&format!("{done} of {of} cells are done already"));
     }
     let began = Instant::now();
+    let pace = Pace::new(&cells)?;
     let mut cuts = Cuts::default();
     for at in 0..cells.len() {
         let (planned, cell) = &cells[at];
@@ -129,7 +131,7 @@ fn fill<'a>(
             brief(&cell.result, seconds)
         );
         cells[at].1 = Some(cell);
-        let left = seconds_left(&cells);
+        let left = pace.seconds_left(&cells);
         let left = if done < of { format!(", about {} left", duration(left)) } else { String::new() };
         terminal.narrate(&format!("{line}; {} so far{left}", duration(began.elapsed().as_secs_f64())));
     }
@@ -170,32 +172,4 @@ fn brief(outcome: &Outcome, seconds: f64) -> String {
         Outcome::Curve(curve) => format!("{} iterations in {}", curve.len(), duration(seconds)),
         Outcome::Time(timed) => duration(timed.train_seconds),
     }
-}
-
-/// A guess from what is done: cells like it take as long as it did; else those of the same model; else all.
-fn seconds_left(cells: &[(Planned<'_>, Option<Cell<Outcome>>)]) -> f64 {
-    let kind = |task: Task| std::mem::discriminant(&task);
-    let mut like: HashMap<_, (f64, f64)> = HashMap::new();
-    let (mut of_model, mut all) = (HashMap::<usize, (f64, f64)>::new(), (0.0, 0.0));
-    for (planned, cell) in cells {
-        if let Some(cell) = cell {
-            let key = (planned.dataset, planned.model, kind(planned.question.task));
-            for (sum, count) in
-                [like.entry(key).or_default(), of_model.entry(planned.model).or_default(), &mut all]
-            {
-                *sum += cell.seconds;
-                *count += 1.0;
-            }
-        }
-    }
-    let mean = |(sum, count): &(f64, f64)| if *count > 0.0 { sum / count } else { 0.0 };
-    let guess = |planned: &Planned<'_>| {
-        let key = (planned.dataset, planned.model, kind(planned.question.task));
-        like.get(&key).or_else(|| of_model.get(&planned.model)).map_or_else(|| mean(&all), mean)
-    };
-    cells
-        .iter()
-        .filter(|(planned, cell)| cell.is_none() && planned.wanted)
-        .map(|(planned, _)| guess(planned))
-        .sum()
 }
