@@ -399,6 +399,13 @@ impl SmallDisk {
     }
 }
 
+impl SmallDisk {
+    fn remount(&self, option: &str) {
+        let option = format!("remount,{option}");
+        assert!(Command::new("mount").args(["-o", &option]).arg(self.0.path()).status().unwrap().success());
+    }
+}
+
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(self.0.path()).status();
@@ -406,7 +413,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_full_disk_and_a_locked_folder_keep_what_was_done() {
+fn a_full_disk_and_a_read_only_folder_keep_what_was_done() {
     let place = Place::new(300);
     let out = place.out("out");
     fs::create_dir_all(out.join("cells")).unwrap();
@@ -432,9 +439,16 @@ fn a_full_disk_and_a_locked_folder_keep_what_was_done() {
     );
     let kept = cells(disk.0.path());
     assert!(!kept.is_empty(), "nothing was kept");
-    let remounted =
-        Command::new("mount").args(["-o", "remount,size=64m"]).arg(disk.0.path()).status().unwrap();
-    assert!(remounted.success());
+    disk.remount("size=64m");
     place.run(disk.0.path(), &[]).succeeds();
     assert!(kept.iter().all(|(name, written)| cells(disk.0.path())[name] == *written));
+
+    disk.remount("ro");
+    let outcome = place.run(disk.0.path(), &[]);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("cannot write here") && outcome.stderr.contains("Read-only"),
+        "{}",
+        outcome.stderr
+    );
 }
