@@ -103,6 +103,12 @@ fn results(findings: &Findings) -> Option<Section> {
         )),
         Block::Terms(legend(findings)),
     ];
+    let before = blocks.len();
+    let mut notes: Vec<(&str, &str)> = Vec::new();
+    for row in findings.datasets.iter().flat_map(|dataset| &dataset.rows) {
+        let note = row.note.as_deref().map(|note| (row.model.as_str(), note));
+        notes.extend(note.filter(|note| !notes.contains(note)));
+    }
     for dataset in &findings.datasets {
         let rows: Vec<&Row> = dataset.rows.iter().filter(|row| !row.extra).collect();
         if rows.is_empty() {
@@ -112,7 +118,10 @@ fn results(findings: &Findings) -> Option<Section> {
         blocks.push(Block::Table(results_table(dataset, &rows, by)));
         blocks.push(Block::Pictures(pictures::metric_bars(dataset, by)));
     }
-    (blocks.len() > 2).then(|| Section { heading: "Results".to_owned(), blocks })
+    let found = blocks.len() > before;
+    let notes = notes.into_iter().map(|(model, note)| Block::Text(format!("{model}: {note}")));
+    blocks.splice(before..before, notes);
+    found.then(|| Section { heading: "Results".to_owned(), blocks })
 }
 
 fn legend(findings: &Findings) -> Vec<(String, String)> {
@@ -254,7 +263,7 @@ fn times(findings: &Findings) -> Option<Section> {
     let mut charts: Vec<_> = pictures::time_at_optimum(findings).into_iter().collect();
     charts.extend(findings.datasets.iter().filter_map(pictures::time_by_rank));
     let text = format!(
-        "Runs were timed one after the other, each with {} to itself.",
+        "Runs were timed one after the other, on {}. Whatever else the machine did meanwhile is in these times.",
         counted_threads(&findings.made.threads)
     );
     let mut blocks = vec![Block::Text(text), Block::Table(table), Block::Pictures(charts)];

@@ -30,7 +30,8 @@ fn write(block: &Block) -> String {
             .collect::<Vec<_>>()
             .join("\n"),
         Block::Terms(terms) => {
-            let line = |(term, words): &(String, String)| format!("* {} {}", escaped(term), escaped(words));
+            let line =
+                |(term, words): &(String, String)| format!("* **{}** {}", escaped(term), escaped(words));
             terms.iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
         }
         Block::Commands(lines) => format!("```sh\n{}\n```\n", lines.join("\n")),

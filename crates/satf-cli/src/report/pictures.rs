@@ -164,9 +164,8 @@ pub(super) fn time_at_optimum(findings: &Findings) -> Option<Picture> {
         name: "time-at-configuration".to_owned(),
         chart: Chart::Bars(BarChart {
             title: "Training time at the configurations of the tables".to_owned(),
-            description:
-                "Seconds of training, the mean of the runs in file order; each run had the machine to itself."
-                    .to_owned(),
+            description: "Seconds of training, the mean of the runs in file order, one after the other."
+                .to_owned(),
             y_label: "training time, s".to_owned(),
             groups: datasets.iter().map(|dataset| dataset.title.clone()).collect(),
             series,

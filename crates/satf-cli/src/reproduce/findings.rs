@@ -58,6 +58,7 @@ pub(crate) struct DatasetFindings {
 #[derive(Serialize)]
 pub(crate) struct Row {
     pub(crate) model: String,
+    pub(crate) note: Option<String>,
     pub(crate) extra: bool,
     /// The command that scores it alone; none if it was not run.
     pub(crate) command: Option<String>,
@@ -192,6 +193,7 @@ impl Row {
             first.map(|(planned, _)| planned.question.choice.configured.configuration.clone());
         Row {
             model: model.name.clone(),
+            note: model.note.clone(),
             extra: model.extra,
             command: first.map(|(planned, _)| command(planned, found)),
             file,

@@ -106,8 +106,9 @@ pub(crate) enum Place {
     Other,
 }
 
-/// The places of a column by the paper's rule: two figures that lie within each other's interval (± one standard error) are
-/// marked the same way. The highest and those like it are best; of the rest, the highest and those like it are second.
+/// The places of a column, by the paper's rule that figures within each other's interval are marked alike. Its table bears out
+/// that each has to lie within one standard error of the other: intervals that merely overlap would make more of them alike
+/// than it marks. The highest and those like it are best; of the rest, the highest and those like it are second.
 pub(crate) fn places(column: &[Option<Figure>]) -> Vec<Place> {
     let mut places = vec![Place::Other; column.len()];
     for place in [Place::Best, Place::Second] {

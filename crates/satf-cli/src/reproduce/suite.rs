@@ -92,6 +92,9 @@ pub(crate) struct Model {
     pub(crate) name: String,
     /// The model.
     pub(crate) model: String,
+    /// What a reader should know of it.
+    #[serde(default)]
+    pub(crate) note: Option<String>,
     /// The family of presets it takes its keys from.
     #[serde(default)]
     pub(crate) preset: Option<String>,
