@@ -1,8 +1,7 @@
 //! The `satf` command: from a raw log to honest scores and recommendations.
 
 mod args;
-mod chart;
-#[allow(dead_code, reason = "the report draws them")]
+#[allow(dead_code, unused_imports, reason = "the report draws them")]
 mod charts;
 mod commands;
 mod table;
