@@ -165,13 +165,42 @@ pub(crate) struct PrepareArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   satf stats ratings.dat.gz
-  satf stats log.parquet --json")]
+  satf stats log.parquet --json
+  satf stats log.parquet --order-matters
+  satf stats amz-beauty.csv.gz --order-matters --test 3weeks
+
+--order-matters trains models on the past of the log and predicts its newest part, with histories as they are and with
+histories in random order, and says in words whether order helps.")]
 pub(crate) struct StatsArguments {
     #[command(flatten)]
     pub(crate) log: LogArguments,
+    /// Check whether order helps to predict what comes next
+    #[arg(long)]
+    pub(crate) order_matters: bool,
+    #[command(flatten)]
+    pub(crate) order: OrderArguments,
     /// Write JSON to stdout
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How order is checked.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Order")]
+pub(crate) struct OrderArguments {
+    /// Length of the part that is predicted, back from the newest time: 3weeks, 4months, 1day [default: the shortest usual one
+    /// with enough events]
+    #[arg(long, value_name = "OFFSET", requires = "order_matters")]
+    pub(crate) test: Option<Offset>,
+    /// How the log is cut [default: calendar; leave-one-out for a log without times]
+    #[arg(long, value_enum, requires = "order_matters", conflicts_with = "test")]
+    pub(crate) split: Option<SplitArgument>,
+    /// How often histories are shuffled and ties drawn [default: 3]
+    #[arg(long, value_name = "N", requires = "order_matters", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
+    pub(crate) repetitions: Option<usize>,
+    /// Seed of everything random [default: 0]
+    #[arg(long, value_name = "SEED", requires = "order_matters")]
+    pub(crate) seed: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -343,7 +372,7 @@ pub(crate) struct SimilarArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   satf inspect shop.satf
-  satf inspect shop.satf --svg attention.svg")]
+  satf inspect shop.satf --svg attention.svg --png attention.png")]
 pub(crate) struct InspectArguments {
     /// A model file
     #[arg(value_name = "MODEL")]
@@ -351,6 +380,9 @@ pub(crate) struct InspectArguments {
     /// Write the attention curve as SVG
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
+    /// Write the attention curve as PNG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) png: Option<PathBuf>,
     /// Write JSON to stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,7 +1,6 @@
 //! The `satf` command: from a raw log to honest scores and recommendations.
 
 mod args;
-mod chart;
 mod charts;
 mod commands;
 mod report;

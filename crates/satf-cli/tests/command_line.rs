@@ -45,6 +45,61 @@ fn a_wrong_command_line_exits_with_2() {
 }
 
 #[test]
+fn stats_say_whether_order_matters() {
+    let (_folder, log) = shop_log(800);
+    let arguments = ["stats", &log, "--order-matters", "--test", "1month", "--repetitions", "2"];
+    let text = satf(&arguments).succeeds();
+    for part in [
+        "users",
+        "Does order matter? NDCG@10 of",
+        "transitions",
+        "la-satf",
+        "pure-svd",
+        "Order helps clearly",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let json = |threads: &str, seed: &str| -> Value {
+        let more = ["--json", "--threads", threads, "--seed", seed];
+        serde_json::from_str(&satf(&[&arguments[..], &more].concat()).succeeds()).unwrap()
+    };
+    let report = json("1", "4");
+    assert_eq!(report["users"], 800);
+    let order = &report["order"];
+    assert_eq!(order["verdict"], "helps-clearly", "{order}");
+    assert_eq!((&order["test"], &order["metric"]), (&"1month".into(), &"NDCG@10".into()));
+    let best = &order["models"][0];
+    assert!(
+        best["real"].as_f64() > best["shuffled"].as_f64() && best["p_value"].as_f64() < Some(0.001),
+        "{best}"
+    );
+    assert_eq!(report, json("2", "4"));
+    assert_ne!(report, json("2", "5"));
+
+    // An option of the check makes no sense without it.
+    let alone = satf(&["stats", &log, "--test", "1month"]);
+    assert!(alone.code == 2 && alone.stderr.contains("--order-matters"), "{}", alone.stderr);
+}
+
+#[test]
+fn order_is_checked_on_logs_without_times_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("order.txt");
+    // Everybody goes around the same ring of 60 items.
+    let mut text = String::new();
+    for user in 0..120 {
+        for step in 0..8 {
+            text.push_str(&format!("{user} {}\n", (user * 7 + step) % 60));
+        }
+    }
+    fs::write(&path, text).unwrap();
+    let outcome = satf(&["stats", path.to_str().unwrap(), "--order-matters"]);
+    assert!(outcome.stderr.contains("each user's last event is predicted"), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("the last of each user"), "{}", outcome.stdout);
+    assert!(outcome.succeeds().contains("Order helps clearly"));
+}
+
+#[test]
 fn stats_speak_to_people_and_to_programs() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.csv");

@@ -144,6 +144,11 @@ fn logs_that_cannot_be_evaluated() {
         &rows(&unknown),
         &["no event of the test part can be scored", "2 are of items"],
     );
+    let order = ["stats", "--order-matters", "--test", "1day"];
+    refused(&order, "order-one-user.csv", &rows(&one_user), &["1 users", "at least 2"]);
+    refused(&order, "order-one-item.csv", &rows(&one_item), &["1 items", "at least 2"]);
+    let one_day: Vec<_> = (0..20).map(|row| (row % 5, row % 4, 0)).collect();
+    refused(&order[..2], "order-one-day.csv", &rows(&one_day), &["no usual offset", "--test 3weeks"]);
     let fine: Vec<_> = (0..20).map(|day| (day % 5, day % 4, day)).collect();
     let long = ["evaluate", "--model", "mp", "--valid", "3months", "--test", "1year"];
     refused(&long, "long.csv", &rows(&fine), &["no row is left for training", "2017-07-14"]);

@@ -66,12 +66,13 @@ fn a_model_is_trained_validated_and_shown() {
     assert!(manifest["validation"]["metrics"]["NDCG@10"]["value"].as_f64().unwrap() > 0.05, "{manifest}");
     assert_eq!(trained["bytes"], fs::metadata(&model).unwrap().len());
 
-    let svg = path(folder.path(), "curve.svg");
-    let inspected = satf(&["inspect", &model, "--svg", &svg]).succeeds();
+    let (svg, png) = (path(folder.path(), "curve.svg"), path(folder.path(), "curve.png"));
+    let inspected = satf(&["inspect", &model, "--svg", &svg, "--png", &png]).succeeds();
     for part in ["la-satf", "NDCG@10", "item_factors", "F16", "lag (0 = newest)", "█"] {
         assert!(inspected.contains(part), "{part}: {inspected}");
     }
     assert!(fs::read_to_string(&svg).unwrap().contains("<polyline"));
+    assert!(fs::read(&png).unwrap().starts_with(b"\x89PNG\r\n"));
     let json: Value = serde_json::from_str(&satf(&["inspect", &model, "--json"]).succeeds()).unwrap();
     assert_eq!(&json["manifest"], manifest);
     assert_eq!(json["lag_weights"].as_array().unwrap().len(), 49);

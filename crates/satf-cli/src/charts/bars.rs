@@ -80,7 +80,7 @@ impl BarChart {
             [bar.value - stderr, bar.value + stderr]
         });
         let wish = Wish { scale: Scale::Linear, labels: 6, round_ends: true, from_zero: true };
-        let axis = Axis::new(wish, ends);
+        let axis = Axis::new(wish, &ends);
         let plot = Plot::new(sheet, top, &axis, self.room_for_first_label(sheet));
         plot.upright_axis(canvas, sheet, &axis, &self.y_label);
         let groups = self.groups.len().max(1) as f64;

@@ -24,9 +24,9 @@ pub(super) enum Ink {
     Series(usize),
 }
 
-/// Colours of the series: neighbours differ in lightness too. They are those of the style sheet's light page.
+/// Colours of the series, told apart with any kind of colour vision: those of the style sheet's light page.
 const SERIES: [&str; 8] =
-    ["#0b63a5", "#d4620b", "#0c8465", "#a8478a", "#9a7400", "#3f97cf", "#6650a8", "#5d6672"];
+    ["#004fac", "#cf8110", "#049156", "#853e71", "#48430e", "#3399ec", "#160b58", "#ad8697"];
 
 /// Fonts to be had nearly everywhere; the last but one is what PNG charts bring along.
 pub(super) const FONTS: &str = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
@@ -74,7 +74,7 @@ pub(super) enum Anchor {
 
 /// Words and how they look.
 pub(super) struct Words<'a> {
-    pub(super) words: &'a str,
+    pub(super) text: &'a str,
     pub(super) size: f64,
     pub(super) ink: Ink,
     pub(super) anchor: Anchor,
@@ -84,8 +84,8 @@ pub(super) struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    pub(super) fn new(words: &'a str, size: f64, ink: Ink, anchor: Anchor) -> Self {
-        Words { words, size, ink, anchor, bold: false, turned: 0.0 }
+    pub(super) fn new(text: &'a str, size: f64, ink: Ink, anchor: Anchor) -> Self {
+        Words { text, size, ink, anchor, bold: false, turned: 0.0 }
     }
 }
 
@@ -148,7 +148,7 @@ impl Canvas {
             "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\"{anchor}{bold}{turned} style=\"fill:{}\">{}</text>",
             Px(words.size),
             self.theme.color(words.ink),
-            escape(words.words)
+            escape(words.text)
         ));
     }
 

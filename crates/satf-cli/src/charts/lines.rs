@@ -69,13 +69,13 @@ impl LineChart {
         let from_zero = least >= 0.0 && least < NEAR_ZERO * largest;
         let y_axis = Axis::new(
             Wish { scale: self.y_scale, labels: 6, round_ends: true, from_zero },
-            points().map(|(_, y)| y),
+            &points().map(|(_, y)| y),
         );
         let plot = Plot::new(sheet, top, &y_axis, 0.0);
         let labels = (plot.width / 58.0) as usize;
         let x_axis = Axis::new(
             Wish { scale: self.x_scale, labels, round_ends: false, from_zero: false },
-            points().map(|(x, _)| x),
+            &points().map(|(x, _)| x),
         );
         plot.upright_axis(canvas, sheet, &y_axis, &self.y_label);
         let bottom = plot.lying_axis(canvas, &x_axis, &self.x_label);

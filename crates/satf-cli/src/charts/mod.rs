@@ -8,6 +8,7 @@
 //! lost in black and white. Values that have no place on an axis (not finite, or not above 0 on a logarithmic one)
 //! are left out.
 
+mod attention;
 mod bars;
 mod canvas;
 mod figure;
@@ -16,6 +17,7 @@ mod png;
 mod scale;
 mod text;
 
+pub(crate) use attention::{attention_bars, attention_curve};
 pub(crate) use bars::{BarChart, BarSeries, Measured};
 pub(crate) use canvas::Theme;
 pub(crate) use lines::{LineChart, LineSeries};

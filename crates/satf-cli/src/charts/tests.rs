@@ -4,7 +4,10 @@ use roxmltree::{Document, Node};
 
 use super::*;
 
-fn bars(groups: &[&str], series: &[(&str, &[Option<(f64, f64)>])]) -> BarChart {
+/// Values with their standard errors.
+type Values<'a> = &'a [Option<(f64, f64)>];
+
+fn bars(groups: &[&str], series: &[(&str, Values<'_>)]) -> BarChart {
     BarChart {
         title: "NDCG@10 of six models".into(),
         description: "Ours beside the paper's.".into(),
@@ -161,7 +164,7 @@ fn rubbish_values_are_left_out() {
         let svg = chart.svg(theme);
         let document = check(&svg);
         let sheets = if theme == Theme::Page { 2 } else { 1 };
-        let drawn = named(&document, "rect").filter(|bar| bar.has_children()).count();
+        let drawn = named(&document, "rect").filter(Node::has_children).count();
         assert_eq!(drawn, 8 * sheets, "two of the first series, one of the second, five of the third");
     }
     for scale in [Scale::Linear, Scale::Log] {
@@ -226,7 +229,7 @@ fn charts_of_one_page_share_no_id() {
         let document = Document::parse(svg).unwrap();
         document.descendants().filter_map(|node| node.attribute("id").map(ToOwned::to_owned)).collect()
     };
-    let values: &[Option<(f64, f64)>] = &[Some((1.0, 0.1))];
+    let values: Values<'_> = &[Some((1.0, 0.1))];
     let first = bars(&["a"], &[("x", values), ("y", values)]);
     let second = bars(&["b"], &[("x", values), ("y", values)]);
     let (first, again, second) =
@@ -248,6 +251,76 @@ fn pages_choose_the_colours_and_pictures_have_their_own() {
         page.split("var(--").skip(1).filter_map(|rest| rest.split(')').next()?.split_once(','))
     {
         assert!(light.contains(&format!("--{name}: {fallback};")), "{name} {fallback}");
+    }
+}
+
+/// What somebody sees of a colour in linear light: everything, or without one kind of cone (Machado and others, 2009).
+const VISIONS: [[[f64; 3]; 3]; 4] = [
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    [
+        [0.152_286, 1.052_583, -0.204_868],
+        [0.114_503, 0.786_281, 0.099_216],
+        [-0.003_882, -0.048_116, 1.051_998],
+    ],
+    [[0.367_322, 0.860_646, -0.227_968], [0.280_085, 0.672_501, 0.047_413], [-0.011_82, 0.042_94, 0.968_881]],
+    [
+        [1.255_528, -0.076_749, -0.178_779],
+        [-0.078_411, 0.930_809, 0.147_602],
+        [0.004_733, 0.691_367, 0.303_9],
+    ],
+];
+
+fn linear_light(color: &str) -> [f64; 3] {
+    [1, 3, 5].map(|at| {
+        let part = f64::from(u8::from_str_radix(&color[at..at + 2], 16).unwrap()) / 255.0;
+        if part <= 0.040_45 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+    })
+}
+
+fn luminance(light: [f64; 3]) -> f64 {
+    0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2]
+}
+
+/// CIE L*a*b*, in which distances are about as large as they look.
+fn lab(light: [f64; 3]) -> [f64; 3] {
+    let [r, g, b] = light.map(|part| part.clamp(0.0, 1.0));
+    let root = |t: f64| if t > 0.008_856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 };
+    let x = root((0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505);
+    let y = root(luminance([r, g, b]));
+    let z = root((0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089);
+    [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+}
+
+#[test]
+fn colours_are_told_apart_with_any_colour_vision() {
+    for style in PAGE_STYLE.split("prefers-color-scheme") {
+        let value = |name: &str| {
+            let rest = style.split(&format!("--chart-{name}: ")).nth(1).unwrap();
+            linear_light(&rest[..7])
+        };
+        let paper = luminance(value("surface"));
+        let colors: Vec<[f64; 3]> = (1..=8).map(|series| value(&series.to_string())).collect();
+        for (at, &color) in colors.iter().enumerate() {
+            let (dark, light) = (paper.min(luminance(color)), paper.max(luminance(color)));
+            assert!((light + 0.05) / (dark + 0.05) >= 3.0, "colour {} is too faint", at + 1);
+        }
+        for (kind, vision) in VISIONS.iter().enumerate() {
+            let seen: Vec<[f64; 3]> = colors
+                .iter()
+                .map(|color| lab(vision.map(|row| row.iter().zip(color).map(|(a, b)| a * b).sum())))
+                .collect();
+            for first in 0..8 {
+                for second in 0..first {
+                    let distance: f64 = seen[first]
+                        .iter()
+                        .zip(seen[second])
+                        .map(|(a, b)| (a - b).powi(2))
+                        .sum::<f64>()
+                        .sqrt();
+                    assert!(distance > 15.0, "vision {kind}: {} and {}: {distance}", second + 1, first + 1);
+                }
+            }
+        }
     }
 }
 

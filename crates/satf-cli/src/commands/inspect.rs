@@ -1,6 +1,8 @@
 //! `satf inspect`: what is in a model file.
 
 use std::fs;
+use std::io::Write;
+use std::path::Path;
 
 use anyhow::Context;
 use satf::data::write_atomically;
@@ -9,8 +11,9 @@ use satf::recommend::Model;
 use serde_json::{Value, json};
 
 use crate::args::InspectArguments;
+use crate::charts::{self, Theme};
+use crate::table;
 use crate::terminal::Terminal;
-use crate::{chart, table};
 
 pub(crate) fn run(arguments: &InspectArguments, terminal: &Terminal) -> anyhow::Result<()> {
     let model = Model::load(&arguments.model)?;
@@ -18,16 +21,7 @@ pub(crate) fn run(arguments: &InspectArguments, terminal: &Terminal) -> anyhow::
     let bytes = fs::metadata(&arguments.model)?.len();
     let weights = model.recommender().lag_weights();
     terminal.finish();
-    if let Some(path) = &arguments.svg {
-        let weights = weights.with_context(|| {
-            format!("--svg: {} learns no weights by lag; ga-satf and la-satf do", model.manifest().model)
-        })?;
-        let title = format!("{}: weight of an item by its lag", model.manifest().model);
-        write_atomically(path, |file| {
-            std::io::Write::write_all(file, chart::svg(&title, weights).as_bytes())
-        })
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    }
+    let pictures = draw(arguments, &model.manifest().model, weights)?;
     if arguments.json {
         let tensors: Vec<Value> = tensors
             .iter()
@@ -52,14 +46,40 @@ pub(crate) fn run(arguments: &InspectArguments, terminal: &Terminal) -> anyhow::
     }
     text.push_str(&format!("\n\n{shown}\n"));
     match weights {
-        Some(weights) => text
-            .push_str(&format!("\nWeight of an item by its lag (0 = newest):\n\n{}", chart::bars(weights))),
+        Some(weights) => text.push_str(&format!(
+            "\nWeight of an item by its lag (0 = newest):\n\n{}",
+            charts::attention_bars(weights)
+        )),
         None => text.push_str("\nThis model learns no weights by lag."),
     }
-    if let Some(path) = &arguments.svg {
-        text.push_str(&format!("\n\nwritten to {}", path.display()));
+    for (at, path) in pictures.iter().enumerate() {
+        let gap = if at == 0 { "\n\n" } else { "\n" };
+        text.push_str(&format!("{gap}written to {}", path.display()));
     }
     table::print(&text)
+}
+
+/// Pixels a unit of a chart: sharp on paper and on screens with small pixels.
+const PIXELS_A_UNIT: f32 = 2.0;
+
+/// Writes the attention curve to the files asked for.
+fn draw<'a>(
+    arguments: &'a InspectArguments,
+    model: &str,
+    weights: Option<&[f64]>,
+) -> anyhow::Result<Vec<&'a Path>> {
+    let mut written = Vec::new();
+    for (option, path) in [("--svg", &arguments.svg), ("--png", &arguments.png)] {
+        let Some(path) = path else { continue };
+        let weights = weights
+            .with_context(|| format!("{option}: {model} learns no weights by lag; ga-satf and la-satf do"))?;
+        let svg = charts::attention_curve(model, weights).svg(Theme::Alone);
+        let picture = if option == "--png" { charts::png(&svg, PIXELS_A_UNIT)? } else { svg.into_bytes() };
+        write_atomically(path, |file| file.write_all(&picture))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        written.push(path.as_path());
+    }
+    Ok(written)
 }
 
 fn describe(manifest: &Manifest, bytes: u64) -> String {

@@ -93,7 +93,7 @@ impl Protocol {
             (Some(valid), Some(test)) => Ok((valid, test)),
             (Some(one), None) | (None, Some(one)) => Ok((one, one)),
             (None, None) => {
-                let offset = suggest_offset(timeline, ENOUGH_EVENTS.min(timeline.rows.len() / 50)).context(
+                let offset = usual_offset(timeline).context(
                     "no usual offset leaves enough rows for training, validation and test; \
                      hint: give --valid and --test, such as --valid 3weeks --test 3weeks",
                 )?;
@@ -130,6 +130,11 @@ impl Protocol {
             );
         }
     }
+}
+
+/// The shortest usual offset with enough events to tell models apart.
+pub(crate) fn usual_offset(timeline: &Timeline<'_>) -> Option<Offset> {
+    suggest_offset(timeline, ENOUGH_EVENTS.min(timeline.rows.len() / 50))
 }
 
 /// A log cut as the protocol has it.

@@ -1,5 +1,8 @@
-//! `satf stats`: size and shape of a log.
+//! `satf stats`: size and shape of a log, and whether order matters in it.
 
+mod order;
+
+use order::OrderReport;
 use satf::prepare::Statistics;
 
 use crate::args::StatsArguments;
@@ -9,11 +12,22 @@ use crate::terminal::Terminal;
 pub(crate) fn run(arguments: &StatsArguments, terminal: &Terminal) -> anyhow::Result<()> {
     let (log, _) = super::read(&arguments.log, terminal)?;
     let statistics = Statistics::of(&log);
+    let order = if arguments.order_matters {
+        Some(OrderReport::run(&log, &arguments.order, terminal)?)
+    } else {
+        None
+    };
     terminal.finish();
     if arguments.json {
-        table::print_json(&serde_json::to_value(&statistics)?)
-    } else {
-        table::print(&describe(&statistics))
+        let mut report = serde_json::to_value(&statistics)?;
+        if let Some(order) = &order {
+            report["order"] = order.to_json();
+        }
+        return table::print_json(&report);
+    }
+    match order {
+        Some(order) => table::print(&format!("{}\n\n{}", describe(&statistics), order.describe())),
+        None => table::print(&describe(&statistics)),
     }
 }
 

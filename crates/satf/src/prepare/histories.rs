@@ -84,6 +84,11 @@ impl Histories {
         &self.items[self.offsets[user.get()]..self.offsets[user.get() + 1]]
     }
 
+    /// A user's items, to be put into another order.
+    pub(super) fn items_of_mut(&mut self, user: UserIndex) -> &mut [ItemIndex] {
+        &mut self.items[self.offsets[user.get()]..self.offsets[user.get() + 1]]
+    }
+
     /// When a user took them.
     pub fn times_of(&self, user: UserIndex) -> &[Timestamp] {
         &self.times[self.offsets[user.get()]..self.offsets[user.get() + 1]]

@@ -2,6 +2,7 @@
 //! events, the split.
 
 mod core;
+mod disorder;
 mod duplicates;
 mod histories;
 mod offset;

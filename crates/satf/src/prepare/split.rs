@@ -124,7 +124,7 @@ pub struct Holdout {
     /// Ids of the users behind [`Event::user`]: all users of the log.
     pub users: Arc<Ids>,
     /// Whole sequences of the users in the holdout: training items, then known holdout items.
-    items: Vec<ItemIndex>,
+    pub(super) items: Vec<ItemIndex>,
     /// One a scored event, in the order of time.
     pub events: Vec<Event>,
     /// What was counted on the way.
@@ -140,8 +140,8 @@ pub struct Event {
     pub target: ItemIndex,
     /// When.
     pub time: Timestamp,
-    history_start: usize,
-    history_end: usize,
+    pub(super) history_start: usize,
+    pub(super) history_end: usize,
 }
 
 impl Event {

@@ -83,7 +83,7 @@ impl<'a> Timeline<'a> {
 
 /// Fisher-Yates, spelled out so that a seed means the same order in every release. The draw is scaled by
 /// multiplication, whose bias (below 2^-32 a swap) is of no account here.
-fn shuffle(rows: &mut [Interaction], random: &mut ChaCha8Rng) {
+pub(super) fn shuffle<T>(rows: &mut [T], random: &mut ChaCha8Rng) {
     for last in (1..rows.len()).rev() {
         let draw = (u64::from(random.next_u32()) * (last as u64 + 1)) >> 32;
         rows.swap(last, draw as usize);
