@@ -125,12 +125,14 @@ impl Place {
 /// The cells of a folder and when they were written.
 fn cells(out: &Path) -> BTreeMap<String, SystemTime> {
     let Ok(entries) = fs::read_dir(out.join("cells")) else { return BTreeMap::new() };
+    // Cells take their place whole and stay; temporary files come and go under hidden names.
     entries
-        .map(|entry| entry.unwrap())
-        .map(|entry| {
-            (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().modified().unwrap())
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.starts_with('.'))
+        .map(|name| {
+            let written = fs::metadata(out.join("cells").join(&name)).unwrap().modified().unwrap();
+            (name, written)
         })
-        .filter(|(name, _)| !name.starts_with('.'))
         .collect()
 }
 
@@ -179,6 +181,9 @@ fn a_run_that_is_killed_again_and_again_ends_as_an_undisturbed_one() {
     let resumed = place.report(&killed, &[]);
     assert!(before.iter().all(|(name, written)| cells(&killed)[name] == *written));
     assert_eq!(figures(&resumed), figures(&undisturbed));
+    let left: Vec<_> =
+        fs::read_dir(killed.join("cells")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), CELLS + 1, "only cells and the lock: {left:?}");
 
     // A report that is made again from the same cells is the same, times and all.
     let read = |name: &str| fs::read_to_string(whole.join(name)).unwrap();

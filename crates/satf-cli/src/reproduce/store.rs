@@ -55,7 +55,10 @@ impl Store {
             .open(&path)
             .with_context(|| format!("{}: cannot write here", folder.display()))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Store { folder, _lock: lock }),
+            Ok(()) => {
+                remove_torn(&folder);
+                Ok(Store { folder, _lock: lock })
+            }
             Err(TryLockError::WouldBlock) => bail!(
                 "{}: another process is at work here; hint: wait for it, or give another folder with --out",
                 folder.display()
@@ -124,6 +127,16 @@ impl Store {
     }
 }
 
+/// Temporary files of a process that was killed while it wrote. Nobody else writes here as long as the lock is held.
+fn remove_torn(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(".satf-") {
+            // It only takes room.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 fn damaged<T>(path: &Path, error: &serde_json::Error) -> Option<Cell<T>> {
     tracing::warn!("{}: is damaged ({error}); it is done again", path.display());
     None
@@ -159,6 +172,16 @@ mod tests {
             fs::write(store.path("a"), &text[..length]).unwrap();
             assert!(store.find::<f64>("a", &asked).is_none(), "{length}");
         }
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(Store::open(folder.path()).unwrap());
+        let torn = folder.path().join("cells/.satf-x.tmp");
+        fs::write(&torn, "{").unwrap();
+        Store::open(folder.path()).unwrap();
+        assert!(!torn.exists());
     }
 
     #[test]
