@@ -143,9 +143,9 @@ pub fn solve_lower_transpose<T: Real>(l: MatRef<'_, T>, rhs: MatMut<'_, T>) {
     });
 }
 
-/// $Y L^{-T}$ for a lower triangular $L$, as a product with the inverse: its zeros are skipped tile by tile, so that
-/// the cost is $m n^2 + n^3$ operations at the rate of [`matmul`].
-pub fn divide_by_transpose<T: Real>(y: MatRef<'_, T>, l: MatRef<'_, T>) -> Mat<T> {
+/// `quotient` $= Y L^{-T}$ for a lower triangular $L$, as a product with the inverse: its zeros are skipped tile by tile, so
+/// that the cost is $m n^2 + n^3$ operations at the rate of [`matmul`].
+pub fn divide_by_transpose<T: Real>(quotient: MatMut<'_, T>, y: MatRef<'_, T>, l: MatRef<'_, T>) {
     let n = l.nrows();
     // Upper triangular: rows below a chunk's last column are zero and stay so.
     let mut inverse = Mat::<T>::identity(n, n);
@@ -154,8 +154,7 @@ pub fn divide_by_transpose<T: Real>(y: MatRef<'_, T>, l: MatRef<'_, T>) -> Mat<T
         let upper = l.get(..end, ..end).transpose();
         triangular_solve::solve_upper_triangular_in_place(upper, chunk.get_mut(..end, ..), Par::Seq);
     });
-    let mut quotient = Mat::zeros(y.nrows(), n);
-    quotient.as_mut().par_col_chunks_mut(NARROW).enumerate().for_each(|(at, dst)| {
+    quotient.par_col_chunks_mut(NARROW).enumerate().for_each(|(at, dst)| {
         let (first, width) = (at * NARROW, dst.ncols());
         let rhs = inverse.get(..first + width, first..first + width);
         let y = y.subcols(0, first + width);
@@ -163,7 +162,6 @@ pub fn divide_by_transpose<T: Real>(y: MatRef<'_, T>, l: MatRef<'_, T>) -> Mat<T
             faer::linalg::matmul::matmul(dst, Accum::Replace, y, rhs, T::of(1.0), Par::Seq);
         });
     });
-    quotient
 }
 
 /// Replaces the columns of `y` (at most as many as rows) by an orthonormal basis of their span.
@@ -181,13 +179,14 @@ pub fn orthonormalize<T: Real>(mut y: MatMut<'_, T>) {
         householder_basis(y);
         return;
     }
+    let mut quotient = Mat::zeros(y.nrows(), y.ncols());
     for _ in 0..2 {
         let mut l = gram(y.as_ref());
         if cholesky(l.as_mut()).is_err() || pivots_collapse(l.as_ref()) {
             householder_basis(y);
             return;
         }
-        let quotient = divide_by_transpose(y.as_ref(), l.as_ref());
+        divide_by_transpose(quotient.as_mut(), y.as_ref(), l.as_ref());
         y.copy_from(&quotient);
     }
 }
@@ -303,7 +302,9 @@ mod tests {
         cholesky(l.as_mut()).unwrap();
         let l = Mat::from_fn(40, 40, |i, j| if i >= j { l[(i, j)] } else { 0.0 });
         assert!(distance(&(&l * l.transpose()), &g) < 1e-12);
-        assert!(distance(&(divide_by_transpose(y.as_ref(), l.as_ref()) * l.transpose()), &y) < 1e-11);
+        let mut quotient = Mat::zeros(90, 40);
+        divide_by_transpose(quotient.as_mut(), y.as_ref(), l.as_ref());
+        assert!(distance(&(quotient * l.transpose()), &y) < 1e-11);
         assert_eq!(cholesky(Mat::<f64>::zeros(3, 3).as_mut()), Err(NotPositiveDefinite));
         assert_eq!(cholesky(Mat::from_fn(2, 2, |_, _| f64::NAN).as_mut()), Err(NotPositiveDefinite));
     }

@@ -24,6 +24,7 @@
 //! * [`Way::Filtered`]: Chebyshev-filtered subspace iteration with locking (`filtered`), for large matrices of
 //!   which a part of the spectrum is wanted.
 
+mod block;
 mod filter;
 mod filtered;
 mod gram_side;
@@ -117,7 +118,7 @@ impl From<EvdError> for Error {
 pub struct TruncatedSvd {
     /// $\sigma_1 \ge \sigma_2 \ge \dots$
     pub singular_values: Vec<f64>,
-    /// $V$: one column a singular value, orthonormal to some hundred roundings.
+    /// $V$: one column a singular value, orthonormal to $10^{-10}$ or better.
     pub right: Mat<f64>,
     /// How it went.
     pub info: Info,

@@ -4,10 +4,12 @@
 //! $(Z, \Theta)$ of $L^{-1} H L^{-T}$ give the Ritz vectors $Y L^{-T} Z$ and values $\Theta$. A filtered block is
 //! ill-conditioned, and $G$ squares that: a condition number of $10^6$ still leaves both small matrices accurate.
 
-use faer::{Accum, Mat, MatRef};
+use faer::prelude::*;
+use faer::{Accum, Mat, MatMut, MatRef};
 use rayon::prelude::*;
 
 use super::Error;
+use super::block::Block;
 use super::filter::{Scratch, load, store};
 use crate::linalg::dense::{
     cholesky, divide_by_transpose, gram, matmul, normalize_columns, solve_lower, solve_lower_transpose,
@@ -26,12 +28,12 @@ const LEAST_PIVOT_OF_RITZ: f64 = 1e-3;
 /// the $k$-th Ritz vector. The columns of the block are scaled, or replaced by fewer if dependent.
 pub(super) fn ritz_coefficients<A: LinearOperator>(
     operator: &A,
-    block: &mut Mat<f64>,
+    block: &mut Block,
 ) -> Result<Mat<f64>, Error> {
     let l = factor_gram(block, LEAST_PIVOT_OF_RITZ)?;
-    let w = apply_squared(operator, block.as_ref());
-    let mut h = symmetric_product(block.as_ref(), w.as_ref());
-    drop(w);
+    let (y, mut w) = block.with_room(block.ncols());
+    apply_squared(operator, y, w.rb_mut());
+    let mut h = symmetric_product(y, w.as_ref());
     // L^{-1} H L^{-T}, one side after the other: the matrix between is transposed by symmetry of H.
     solve_lower(l.as_ref(), h.as_mut());
     let mut h = h.transpose().to_owned();
@@ -43,15 +45,15 @@ pub(super) fn ritz_coefficients<A: LinearOperator>(
 
 /// Makes the columns of a filtered block orthonormal, as far as their condition allows, each staying in the span of itself
 /// and those before it.
-pub(super) fn orthonormalize_filtered(block: &mut Mat<f64>) -> Result<(), Error> {
+pub(super) fn orthonormalize_filtered(block: &mut Block) -> Result<(), Error> {
     let l = factor_gram(block, LEAST_PIVOT)?;
-    *block = divide_by_transpose(block.as_ref(), l.as_ref());
+    block.replace(l.ncols(), |y, quotient| divide_by_transpose(quotient, y, l.as_ref()));
     Ok(())
 }
 
 /// The Cholesky factor of the Gram matrix of `block`, with pivots of at least `least`. The columns are scaled to length
 /// one before, and made better conditioned as often as it takes.
-fn factor_gram(block: &mut Mat<f64>, least: f64) -> Result<Mat<f64>, Error> {
+fn factor_gram(block: &mut Block, least: f64) -> Result<Mat<f64>, Error> {
     loop {
         normalize_columns(block.as_mut());
         let mut l = gram(block.as_ref());
@@ -65,31 +67,31 @@ fn factor_gram(block: &mut Mat<f64>, least: f64) -> Result<Mat<f64>, Error> {
         if smallest >= least {
             return Ok(l);
         }
-        *block = if smallest >= LEAST_PIVOT {
-            divide_by_transpose(block.as_ref(), l.as_ref())
+        if smallest >= LEAST_PIVOT {
+            block.replace(l.ncols(), |y, quotient| divide_by_transpose(quotient, y, l.as_ref()));
         } else {
-            independent_part(block.as_ref())?
-        };
+            let basis = independent_part(block.as_ref())?;
+            block.replace(basis.ncols(), |y, part| matmul(part, Accum::Replace, y, basis.as_ref(), 1.0));
+        }
     }
 }
 
-/// Fewer columns for some that are dependent to working precision: a basis of what they span for certain, with nothing of
-/// what lies outside, which may be locked already. With $Y^T Y = Q E Q^T$, the columns of $Y Q E^{-1/2}$ are orthonormal.
+/// For columns $Y$ that are dependent to working precision, the coefficients $Q E^{-1/2}$ of fewer: a basis of what they span
+/// for certain, with nothing of what lies outside, which may be locked already. With $Y^T Y = Q E Q^T$, the columns of
+/// $Y Q E^{-1/2}$ are orthonormal.
 fn independent_part(y: MatRef<'_, f64>) -> Result<Mat<f64>, Error> {
     let (eigenvalues, mut basis) = symmetric_eigen(gram(y).as_ref())?;
     let kept = eigenvalues.iter().take_while(|&&value| value > 4.0 * LEAST_PIVOT.powi(2)).count();
     for (column, value) in basis.as_mut().col_iter_mut().zip(&eigenvalues[..kept]) {
         column.iter_mut().for_each(|x| *x /= value.sqrt());
     }
-    let mut independent = Mat::zeros(y.nrows(), kept);
-    matmul(independent.as_mut(), Accum::Replace, y, basis.subcols(0, kept), 1.0);
-    Ok(independent)
+    basis.truncate(y.ncols(), kept);
+    Ok(basis)
 }
 
-/// $A^T A Y$.
-fn apply_squared<A: LinearOperator>(operator: &A, y: MatRef<'_, f64>) -> Mat<f64> {
-    let mut w = Mat::zeros(y.nrows(), y.ncols());
-    w.as_mut().par_col_chunks_mut(PANEL).zip(y.par_col_chunks(PANEL)).for_each_init(
+/// $W = A^T A Y$.
+fn apply_squared<A: LinearOperator>(operator: &A, y: MatRef<'_, f64>, w: MatMut<'_, f64>) {
+    w.par_col_chunks_mut(PANEL).zip(y.par_col_chunks(PANEL)).for_each_init(
         || Scratch::new(operator),
         |scratch, (w, y)| {
             load(y, &mut scratch.current);
@@ -97,7 +99,6 @@ fn apply_squared<A: LinearOperator>(operator: &A, y: MatRef<'_, f64>) -> Mat<f64
             store(&scratch.next, w);
         },
     );
-    w
 }
 
 /// For every column $y$: the Rayleigh quotient $\theta$ and $\lVert A^T A y - \theta y \rVert / \lVert y \rVert$, in double

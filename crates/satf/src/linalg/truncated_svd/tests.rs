@@ -40,7 +40,8 @@ fn check(dense: &Mat<f64>, svd: &TruncatedSvd, asked: usize) {
     assert_eq!((v.nrows(), v.ncols(), svd.singular_values.len()), (dense.ncols(), found, found));
     assert!(found <= asked && svd.info.converged, "{:?}", svd.info);
     // Orthonormal.
-    assert!((v.transpose() * v - Mat::<f64>::identity(found, found)).norm_max() < 1e-10);
+    let off = (v.transpose() * v - Mat::<f64>::identity(found, found)).norm_max();
+    assert!(off < 1e-10, "not orthonormal: {off}, {:?}", svd.info);
     // Singular values, in order; the residual bounds their error where they are separated and where they are not.
     assert!(svd.singular_values.is_sorted_by(|a, b| a >= b));
     for (k, value) in svd.singular_values.iter().enumerate() {
