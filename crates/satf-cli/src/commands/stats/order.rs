@@ -91,7 +91,7 @@ impl OrderReport {
             repetitions => format!("mean of {repetitions} shuffles"),
         };
         format!(
-            "Does order matter? {metric} of {events}, {times}\n{shown}\n\n{}",
+            "Does order matter? {metric} of {events}, {times}, models as they come, untuned\n{shown}\n\n{}",
             self.outcome.sentences().join("\n")
         )
     }

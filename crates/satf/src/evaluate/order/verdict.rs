@@ -98,8 +98,7 @@ impl OrderCheck {
         }
     }
 
-    /// The model to which the order of the file makes the largest difference, with ties in random order and in that of the
-    /// file.
+    /// Ties in random order against ties in the order of the file, for the model to which that makes the largest difference.
     fn about_ties(&self, file: &FileOrder) -> Option<String> {
         let pairs = file.models.iter().filter_map(|seeming| {
             let drawn = self.models.iter().find(|drawn| drawn.model == seeming.model)?;
@@ -108,13 +107,9 @@ impl OrderCheck {
             let noise = half(&drawn.effect).hypot(half(&seeming.effect)).max(f64::MIN_POSITIVE);
             Some((drawn, seeming, (seeming.effect.difference - drawn.effect.difference) / noise))
         });
-        // The first of equals, which is the best model.
+        // Without a difference to speak of, the first, which is the best.
         let (drawn, seeming, larger) =
-            pairs.reduce(|most, next| if next.2.abs() > most.2.abs() { next } else { most })?;
-        let tied = format!(
-            "{} of the rows share user and time with another; their order is not known and was drawn at random.",
-            percent_near(file.tied_share)
-        );
+            pairs.reduce(|most, next| if next.2.abs() > most.2.abs().max(1.0) { next } else { most })?;
         let gain = |effect: &OrderEffect| match effect.gain() {
             Some(gain) => format!("{:+.0} %", 100.0 * gain),
             None => format!("{:+.4}", effect.effect.difference),
@@ -135,11 +130,14 @@ impl OrderCheck {
                 percent_near(from_file)
             )
         } else if larger < -1.0 {
-            format!("In the order of the file the gain of {model} would seem smaller: {shown}.")
+            format!("In the order of the file the gain of {model} would seem smaller, {shown}.")
         } else {
-            format!("In the order of the file the gains would be about the same: that of {model} {shown}.")
+            format!("In the order of the file the gain of {model} would be about the same, {shown}.")
         };
-        Some(format!("{tied} {compared}"))
+        Some(format!(
+            "{} of the rows share user and time with another; their order is not known and was drawn at random. {compared}",
+            percent_near(file.tied_share)
+        ))
     }
 
     /// Whether order is worth it in the end.
