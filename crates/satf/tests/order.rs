@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use satf::evaluate::{OrderCheck, OrderError, OrderOptions, Verdict, check_order};
 use satf::generate::{ShopOptions, shop};
-use satf::interactions::{Interactions, ItemIndex};
+use satf::interactions::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
 use satf::prepare::{SplitError, SplitScheme};
 
 fn shop_log(users: usize) -> Interactions {
@@ -123,6 +125,26 @@ fn events_are_thinned_evenly() {
     let all = check(&log).events;
     let some = check_order(&log, &OrderOptions { most_events: 100, ..options() }, &()).unwrap();
     assert!(all > 300 && some.events == 100, "{all}");
+}
+
+#[test]
+fn two_users_and_two_items_are_too_few_to_tell() {
+    let day = |day: i64| Timestamp(day * 86_400 * 1_000_000);
+    let row =
+        |user, item, time| Interaction { user: UserIndex(user), item: ItemIndex(item), time: day(time) };
+    let log = Interactions {
+        users: Arc::new(Ids::Integers(vec![1, 2])),
+        items: Arc::new(Ids::Integers(vec![7, 8])),
+        rows: vec![row(0, 0, 0), row(1, 0, 1), row(0, 1, 2), row(1, 1, 30), row(0, 0, 31)],
+        clock: Clock::Calendar,
+    };
+    for scheme in [SplitScheme::Holdout { test: "1week".parse().unwrap() }, SplitScheme::LeaveOneOut] {
+        let check = check_order(&log, &OrderOptions::new(scheme), &()).unwrap();
+        assert!(
+            check.verdict != Verdict::HelpsClearly && check.verdict != Verdict::HelpsALittle,
+            "{check:?}"
+        );
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(crate) struct LineChart {
 }
 
 /// Marks of one line are at least this far apart, on average.
-const MARK_ROOM: f64 = 15.0;
+const MARK_ROOM: f64 = 12.0;
 /// Data whose least value is below this share of the largest is shown from zero on.
 const NEAR_ZERO: f64 = 0.5;
 

@@ -176,8 +176,8 @@ pub fn check_order(
 
 /// The models that know order, at sizes that train in seconds.
 fn learners(partition: &Partition, seed: u64) -> Vec<Box<dyn Learner>> {
-    // A quarter of the items at most, as everywhere; the ranks of the two sides bound each other.
-    let rank = RANK.min(partition.train.num_items() / 4).min(partition.train.num_users()).max(1);
+    // A quarter of the items at most, as everywhere, but no fewer columns than the other ranks need.
+    let rank = RANK.min(partition.train.num_items() / 4).min(partition.train.num_users()).max(2);
     let la_satf =
         LaSatfConfig { user_rank: Some(rank), item_rank: Some(rank), seed, ..LaSatfConfig::default() };
     vec![Box::new(TransitionsConfig::default()), Box::new(la_satf)]
