@@ -169,7 +169,10 @@ fn parse_assignment(text: &str) -> anyhow::Result<(Option<String>, String, Value
         None => (None, name.trim()),
     };
     let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
-    Ok((model, key.to_owned(), parsed.unwrap_or_else(|| Value::String(value.to_owned()))))
+    // TOML wants a digit on both sides of the point; people write .6 all the same.
+    let number = || value.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::Float);
+    let parsed = parsed.or_else(number).unwrap_or_else(|| Value::String(value.to_owned()));
+    Ok((model, key.to_owned(), parsed))
 }
 
 #[cfg(test)]
@@ -206,6 +209,12 @@ mod tests {
         let configured = outcome(&["pure-svd"], &[], Some("rank = 7\nscaling = 0.2"), &["rank=9"]).unwrap();
         assert_eq!((&configured[0]["rank"], &configured[0]["scaling"]), (&9.into(), &0.2.into()));
         assert_eq!(configured[0]["seed"], 5);
+    }
+
+    #[test]
+    fn numbers_need_no_digit_before_the_point() {
+        let configured = outcome(&["pure-svd"], &[], None, &["scaling=.6"]).unwrap();
+        assert_eq!(configured[0]["scaling"], 0.6);
     }
 
     #[test]

@@ -1,0 +1,242 @@
+//! What is compared, under which protocol.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ValueEnum};
+use satf::evaluate::{Metric, ResampleUnit, SeenPolicy};
+use satf::prepare::{Offset, TiePolicy};
+
+use super::LogArguments;
+use super::values::parse_size;
+
+/// Which models, and how they are configured.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Models")]
+pub(crate) struct ModelArguments {
+    /// Models, separated by commas
+    #[arg(short, long, value_name = "MODEL", required_unless_present = "preset", value_delimiter = ',')]
+    pub(crate) model: Vec<String>,
+    /// Configurations of the paper, such as la-satf/amz-b, separated by commas; they bring their protocol along
+    #[arg(long, value_name = "PRESET", value_delimiter = ',')]
+    pub(crate) preset: Vec<String>,
+    /// A TOML file with keys of the model, or a table of them for each model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A key of the model, such as rank=200 (with several models: pure-svd.rank=200); may be repeated
+    #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append)]
+    pub(crate) set: Vec<String>,
+    /// Memory that training may take, such as 1GiB or 800MB, for models that plan for it
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) memory: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Protocol")]
+pub(crate) struct ProtocolArguments {
+    /// Length of the validation part, back from the test part: 3weeks, 4months, 1day
+    #[arg(long, value_name = "OFFSET")]
+    pub(crate) valid: Option<Offset>,
+    /// Length of the test part, back from the newest time
+    #[arg(long, value_name = "OFFSET")]
+    pub(crate) test: Option<Offset>,
+    /// How the log is cut; leave-one-out leaks the future and is there for comparison with older work
+    #[arg(long, value_enum, default_value_t = SplitArgument::Calendar)]
+    pub(crate) split: SplitArgument,
+    /// What to score: the test part after training on all before it, or the validation part
+    #[arg(long, value_enum, default_value_t = PartArgument::Test)]
+    pub(crate) on: PartArgument,
+    /// Order of one user's events with equal times: file, shuffle or basket [default: shuffle; presets: file]
+    #[arg(long, value_name = "POLICY", value_parser = str::parse::<TiePolicy>)]
+    pub(crate) ties: Option<TiePolicy>,
+    /// Items left out of a ranking: the user's own, or those of all earlier events too (pooled: only for reproducing
+    /// the paper's MP column)
+    #[arg(long, value_name = "WHOSE", default_value = "own", value_parser = str::parse::<SeenPolicy>)]
+    pub(crate) seen: SeenPolicy,
+    /// Longest history that models of order look at (the baselines without positions use it whole)
+    #[arg(long, value_name = "K")]
+    pub(crate) max_len: Option<usize>,
+    /// Seed of everything random
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf evaluate log.parquet --model mp,pure-svd,transitions
+  satf evaluate amz-beauty.csv.gz --model pure-svd --set rank=2000 --set scaling=0.6 \\
+      --valid 3weeks --test 3weeks --ties file --json
+  satf evaluate log.parquet --model transitions --per-event transitions.parquet
+
+`satf models` lists the models with their keys. Without offsets, the shortest usual ones that hold enough
+events are taken, and said.")]
+pub(crate) struct EvaluateArguments {
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
+    #[command(flatten)]
+    pub(crate) models: ModelArguments,
+    #[command(flatten)]
+    pub(crate) protocol: ProtocolArguments,
+    /// Stop iterative models when this metric on the validation part no longer grows, then train again on training and
+    /// validation part with the best number of iterations
+    #[arg(long, value_name = "METRIC", num_args = 0..=1, default_missing_value = "NDCG@10")]
+    pub(crate) early_stopping: Option<Metric>,
+    /// Iterations without growth that early stopping bears
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) patience: usize,
+    /// Lengths of the lists
+    #[arg(long, value_name = "N", default_value = "10", value_delimiter = ',')]
+    pub(crate) at: Vec<usize>,
+    /// Write the rank and the metrics of every event (CSV if the name ends in .csv, else Parquet); with several
+    /// models, their names are put before the ending
+    #[arg(long, value_name = "FILE")]
+    pub(crate) per_event: Option<PathBuf>,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf evaluate log.parquet --model transitions,pure-svd --per-event scores.parquet
+  satf compare scores.pure-svd.parquet scores.transitions.parquet
+
+Each file is compared with the first. A p-value below .01 says that the difference is hardly chance.")]
+pub(crate) struct CompareArguments {
+    /// Files written by `satf evaluate --per-event`: the first is what the others are compared with
+    #[arg(required = true, num_args = 2.., value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// What is resampled as a whole: events of one user are alike, so users by default
+    #[arg(long, value_enum, default_value_t = UnitArgument::User)]
+    pub(crate) unit: UnitArgument,
+    /// Draws of the bootstrap and of the permutation test
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(100..=10_000_000))]
+    pub(crate) draws: usize,
+    /// Seed of the draws
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf plan log.parquet --model la-satf
+  satf plan amz-beauty.csv.gz --preset la-satf/amz-b --memory 1GiB")]
+pub(crate) struct PlanArguments {
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
+    #[command(flatten)]
+    pub(crate) models: ModelArguments,
+    #[command(flatten)]
+    pub(crate) protocol: ProtocolArguments,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf reproduce --data data --out reproduction
+  satf reproduce --data data --out reproduction --only amz-b,la-satf,pure-svd
+  satf reproduce --data data --out tuned --tune --trials 200
+  satf reproduce --data . --out shop --suite shop.toml
+
+Datasets are looked for in the data folder by their usual names (ml-1m.ratings.dat.gz, amz-beauty.csv.gz,
+reviews_Beauty_5.json.gz, …); those that are not there are left out. Every cell of the tables is kept in OUT/cells as soon
+as it is done: the same command goes on where it was stopped or killed, and does again only what was made from other
+data, settings or seeds. The report is OUT/report.html (one file that needs no network), .md and .json, its charts are
+in OUT/charts as SVG and PNG.
+
+A suite of your own:
+  title = \"Our shop\"
+  [[datasets]]
+  name = \"shop\"
+  files = [\"shop.parquet\"]
+  valid = \"1month\"
+  test = \"1month\"
+  max_len = 50
+  [[models]]
+  name = \"PureSVD\"
+  model = \"pure-svd\"
+  settings = { rank = 50 }
+  on.shop = { scaling = 0.4 }
+Models may also have: seen, random_start (repeat it in file order too), extra (a table of its own), tune. Figures that
+others published go under [published.shop]: PureSVD = { ndcg = [0.046, 0.002], hr = [0.082, 0.004], cov = 0.251 }.")]
+pub(crate) struct ReproduceArguments {
+    /// Folder with the datasets
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// Folder of the report and of everything done so far
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// What to run, as TOML [default: the paper's datasets and models]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suite: Option<PathBuf>,
+    /// Only these datasets and models, by name, separated by commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Models that the suite leaves out unless they are asked for, such as SASRec
+    #[arg(long, value_name = "MODEL", value_delimiter = ',')]
+    pub(crate) with: Vec<String>,
+    /// Search for configurations on the validation part instead of taking the suite's
+    #[arg(long)]
+    pub(crate) tune: bool,
+    /// Trials of the search, for each model and dataset
+    #[arg(long, value_name = "N", default_value_t = 30, requires = "tune", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) trials: usize,
+    /// The first seed; others follow it
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write the figures as JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  satf models")]
+pub(crate) struct ModelsArguments {
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  satf demo")]
+pub(crate) struct DemoArguments {
+    /// Seed of the made-up log
+    #[arg(long, default_value_t = satf::generate::ShopOptions::default().seed)]
+    pub(crate) seed: u64,
+    /// Write the figures as JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SplitArgument {
+    Calendar,
+    LeaveOneOut,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PartArgument {
+    Test,
+    Validation,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum UnitArgument {
+    User,
+    Event,
+}
+
+impl From<UnitArgument> for ResampleUnit {
+    fn from(unit: UnitArgument) -> Self {
+        match unit {
+            UnitArgument::User => ResampleUnit::User,
+            UnitArgument::Event => ResampleUnit::Event,
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Logs: how they are read, prepared, looked at and made up.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use satf::data::{Format, IdType, ReadOptions, TimeUnit};
+use satf::prepare::{Duplicates, Offset};
+
+use super::SplitArgument;
+use super::values::{parse_delimiter, parse_yes_no};
+
+/// Where the log is and how to read it.
+#[derive(Debug, Args)]
+pub(crate) struct LogArguments {
+    /// Files of the log (several are one log): plain, .gz or .zst
+    #[arg(required = true, value_name = "LOG")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    reading: ReadingArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Reading")]
+struct ReadingArguments {
+    /// Format of the files [default: by content]
+    #[arg(long, value_name = "FORMAT", value_parser = str::parse::<Format>)]
+    format: Option<Format>,
+    /// Column of the user: a name, or a number from 1 in files without header
+    #[arg(long, value_name = "COLUMN")]
+    user_column: Option<String>,
+    /// Column of the item
+    #[arg(long, value_name = "COLUMN")]
+    item_column: Option<String>,
+    /// Column of the time
+    #[arg(long, value_name = "COLUMN")]
+    time_column: Option<String>,
+    /// CSV and TSV: whether the first line holds names [default: guess]
+    #[arg(long, value_name = "yes|no", value_parser = parse_yes_no)]
+    header: Option<bool>,
+    /// CSV: what separates the columns, one character or `tab` [default: guess]
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_delimiter)]
+    delimiter: Option<u8>,
+    /// Unit of numeric times
+    #[arg(long, value_name = "UNIT", value_enum, default_value_t = TimeUnitArgument::Auto)]
+    time_unit: TimeUnitArgument,
+    /// The log has no times: the order of the rows is the order of time
+    #[arg(long)]
+    order_is_time: bool,
+    /// Type of the user ids
+    #[arg(long, value_name = "TYPE", value_enum, default_value_t = IdTypeArgument::Auto)]
+    user_type: IdTypeArgument,
+    /// Type of the item ids
+    #[arg(long, value_name = "TYPE", value_enum, default_value_t = IdTypeArgument::Auto)]
+    item_type: IdTypeArgument,
+    /// Skip and count up to N rows that cannot be read
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip_bad_rows: u64,
+}
+
+impl LogArguments {
+    pub(crate) fn read_options(&self) -> ReadOptions {
+        let reading = &self.reading;
+        ReadOptions {
+            format: reading.format,
+            user_column: reading.user_column.clone(),
+            item_column: reading.item_column.clone(),
+            time_column: reading.time_column.clone(),
+            header: reading.header,
+            delimiter: reading.delimiter,
+            time_unit: reading.time_unit.into(),
+            order_is_time: reading.order_is_time,
+            user_type: reading.user_type.into(),
+            item_type: reading.item_type.into(),
+            skip_bad_rows: reading.skip_bad_rows,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf prepare ratings.dat.gz -o ml-1m.parquet
+  satf prepare steam_reviews.json.gz --core 5 -o steam.parquet
+  satf prepare day1.csv day2.csv --user-column customer --duplicates all -o log.csv")]
+pub(crate) struct PrepareArguments {
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
+    /// The file to write; Parquet, or CSV if its name ends in .csv
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Which of the rows with the same user and item to keep: last, first or all
+    #[arg(long, value_name = "WHICH", default_value = "last", value_parser = str::parse::<Duplicates>)]
+    pub(crate) duplicates: Duplicates,
+    /// Keep the P-core: users and items with at least P rows each, again and again until all have
+    #[arg(long, value_name = "P", default_value_t = 1)]
+    pub(crate) core: usize,
+    /// Write the outcome as JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf stats ratings.dat.gz
+  satf stats log.parquet --json
+  satf stats log.parquet --order-matters
+  satf stats amz-beauty.csv.gz --order-matters --test 3weeks
+
+--order-matters trains models on the past of the log and predicts its newest part, with histories as they are and with
+histories in random order, and says in words whether order helps.")]
+pub(crate) struct StatsArguments {
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
+    /// Check whether order helps to predict what comes next
+    #[arg(long)]
+    pub(crate) order_matters: bool,
+    #[command(flatten)]
+    pub(crate) order: OrderArguments,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How order is checked.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Order")]
+pub(crate) struct OrderArguments {
+    /// Length of the part that is predicted, back from the newest time: 3weeks, 4months, 1day [default: the shortest usual one
+    /// with enough events]
+    #[arg(long, value_name = "OFFSET", requires = "order_matters")]
+    pub(crate) test: Option<Offset>,
+    /// How the log is cut [default: calendar; leave-one-out for a log without times]
+    #[arg(long, value_enum, requires = "order_matters", conflicts_with = "test")]
+    pub(crate) split: Option<SplitArgument>,
+    /// How often histories are shuffled and ties drawn [default: 3]
+    #[arg(long, value_name = "N", requires = "order_matters", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
+    pub(crate) repetitions: Option<usize>,
+    /// Seed of everything random [default: 0]
+    #[arg(long, value_name = "SEED", requires = "order_matters")]
+    pub(crate) seed: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  satf generate --users 10000 --seed 7 -o shop.csv")]
+pub(crate) struct GenerateArguments {
+    /// The file to write; Parquet, or CSV if its name ends in .csv
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Number of users
+    #[arg(long, default_value_t = satf::generate::ShopOptions::default().users)]
+    pub(crate) users: usize,
+    /// Days the log covers
+    #[arg(long, default_value_t = satf::generate::ShopOptions::default().days)]
+    pub(crate) days: u32,
+    /// Seed
+    #[arg(long, default_value_t = satf::generate::ShopOptions::default().seed)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TimeUnitArgument {
+    Auto,
+    Seconds,
+    Milliseconds,
+    Microseconds,
+    Nanoseconds,
+}
+
+impl From<TimeUnitArgument> for TimeUnit {
+    fn from(unit: TimeUnitArgument) -> Self {
+        match unit {
+            TimeUnitArgument::Auto => TimeUnit::Auto,
+            TimeUnitArgument::Seconds => TimeUnit::Seconds,
+            TimeUnitArgument::Milliseconds => TimeUnit::Milliseconds,
+            TimeUnitArgument::Microseconds => TimeUnit::Microseconds,
+            TimeUnitArgument::Nanoseconds => TimeUnit::Nanoseconds,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum IdTypeArgument {
+    Auto,
+    Integer,
+    String,
+}
+
+impl From<IdTypeArgument> for IdType {
+    fn from(kind: IdTypeArgument) -> Self {
+        match kind {
+            IdTypeArgument::Auto => IdType::Auto,
+            IdTypeArgument::Integer => IdType::Integer,
+            IdTypeArgument::String => IdType::String,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Model files: made, asked, looked into.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ValueEnum};
+use satf::models::Quantization;
+use satf::prepare::{Offset, TiePolicy};
+
+use super::LogArguments;
+use super::values::parse_size;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf train log.parquet -o shop.satf
+  satf train log.parquet --model transitions --set window=5 -o shop.satf
+  satf train amz-beauty.csv.gz --preset la-satf/amz-b --validate 3weeks --quantize half -o beauty.satf
+
+The model learns from the whole log. --validate holds the newest part back at first: it says how good the model
+is, ends iterative training at its best, and then the model learns from everything.")]
+pub(crate) struct TrainArguments {
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
+    /// The model file to write
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// The model [default: la-satf]
+    #[arg(short, long, value_name = "MODEL", conflicts_with = "preset", help_heading = "Models")]
+    pub(crate) model: Option<String>,
+    /// A configuration of the paper, such as la-satf/amz-b
+    #[arg(long, value_name = "PRESET", help_heading = "Models")]
+    pub(crate) preset: Option<String>,
+    /// A TOML file with keys of the model
+    #[arg(long, value_name = "FILE", help_heading = "Models")]
+    pub(crate) config: Option<PathBuf>,
+    /// A key of the model, such as item_rank=200; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append, help_heading = "Models")]
+    pub(crate) set: Vec<String>,
+    /// Memory that training may take, such as 1GiB or 800MB, for models that plan for it
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Models")]
+    pub(crate) memory: Option<u64>,
+    /// Item factors in fewer bytes: half, or int8 [default: none, single precision]
+    #[arg(long, value_name = "KIND", default_value = "none", hide_default_value = true, value_parser = str::parse::<Quantization>, help_heading = "Models")]
+    pub(crate) quantize: Quantization,
+    /// Measure the model on the newest part of the log first, such as 3weeks
+    #[arg(long, value_name = "OFFSET")]
+    pub(crate) validate: Option<Offset>,
+    /// Iterations without growth that training bears when it is validated
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "validate", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) patience: usize,
+    /// Do not learn from the newest part of the log: what `satf evaluate --test OFFSET` would score
+    #[arg(long, value_name = "OFFSET")]
+    pub(crate) leave_out: Option<Offset>,
+    /// Order of one user's events with equal times: file, shuffle or basket [default: shuffle; presets: file]
+    #[arg(long, value_name = "POLICY", value_parser = str::parse::<TiePolicy>)]
+    pub(crate) ties: Option<TiePolicy>,
+    /// Longest history that models of order look at
+    #[arg(long, value_name = "K")]
+    pub(crate) max_len: Option<usize>,
+    /// Seed of everything random
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    group = clap::ArgGroup::new("input").required(true).args(["history", "histories"]),
+    after_help = "Examples:
+  satf recommend shop.satf --history \"laptop,laptop sleeve\" -n 5 --explain
+  satf recommend shop.satf --history tent --exclude \"gas canister\" --boost headlamp=0.5
+  satf recommend shop.satf --histories histories.jsonl -o next.parquet
+  zcat big.jsonl.gz | satf recommend shop.satf --histories - > next.jsonl
+
+Lists of items are separated by commas, or JSON lists, or @FILE with an id a line. Histories are JSON lines
+({\"user_id\": \"ann\", \"history\": [\"tent\"]}), CSV or Parquet with a column history, or with columns user_id
+and item_id where the rows of a user stand together, oldest first. What is written has the columns user_id, item_id,
+score and rank.")]
+pub(crate) struct RecommendArguments {
+    /// A model file, as `satf train` writes it
+    #[arg(value_name = "MODEL")]
+    pub(crate) model: PathBuf,
+    /// The items of one history, oldest first
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) history: Option<String>,
+    /// A file with any number of histories, or - for stdin
+    #[arg(long, value_name = "FILE")]
+    pub(crate) histories: Option<PathBuf>,
+    /// Where recommendations for --histories go, by ending: .jsonl, .csv or .parquet [default: JSON lines on stdout]
+    #[arg(short, long, value_name = "FILE", requires = "histories")]
+    pub(crate) output: Option<PathBuf>,
+    /// How many items to recommend
+    #[arg(short, long = "count", value_name = "N", default_value_t = 10)]
+    pub(crate) n: usize,
+    /// Show what each item of the history adds to each score
+    #[arg(long, requires = "history")]
+    pub(crate) explain: bool,
+    /// Items that may not be recommended
+    #[arg(long, value_name = "ITEMS", help_heading = "Filters")]
+    pub(crate) exclude: Option<String>,
+    /// The only items that may be recommended
+    #[arg(long, value_name = "ITEMS", help_heading = "Filters")]
+    pub(crate) only: Option<String>,
+    /// Let items of the history be recommended again
+    #[arg(long, help_heading = "Filters")]
+    pub(crate) allow_seen: bool,
+    /// Add a number to an item's score; may be repeated
+    #[arg(long, value_name = "ITEM=NUMBER", action = ArgAction::Append, help_heading = "Filters")]
+    pub(crate) boost: Vec<String>,
+    /// What a history gets of which no item is known
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = FallbackArgument::None)]
+    pub(crate) fallback: FallbackArgument,
+    /// A CSV file with titles of items (columns item_id and title) to show
+    #[arg(long, value_name = "FILE")]
+    pub(crate) titles: Option<PathBuf>,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  satf similar shop.satf \"laptop sleeve\" -n 5")]
+pub(crate) struct SimilarArguments {
+    /// A model file
+    #[arg(value_name = "MODEL")]
+    pub(crate) model: PathBuf,
+    /// The item
+    #[arg(value_name = "ITEM")]
+    pub(crate) item: String,
+    /// How many items to show
+    #[arg(short, long = "count", value_name = "N", default_value_t = 10)]
+    pub(crate) n: usize,
+    /// A CSV file with titles of items (columns item_id and title) to show
+    #[arg(long, value_name = "FILE")]
+    pub(crate) titles: Option<PathBuf>,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  satf inspect shop.satf
+  satf inspect shop.satf --svg attention.svg --png attention.png")]
+pub(crate) struct InspectArguments {
+    /// A model file
+    #[arg(value_name = "MODEL")]
+    pub(crate) model: PathBuf,
+    /// Write the attention curve as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Write the attention curve as PNG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) png: Option<PathBuf>,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FallbackArgument {
+    /// Nothing
+    None,
+    /// The most popular items
+    Popular,
+}

@@ -1,0 +1,52 @@
+//! Values with a notation of their own.
+
+/// `1GiB`, `800MB` or a plain number of bytes.
+pub(super) fn parse_size(text: &str) -> Result<u64, String> {
+    let error = || format!("'{text}': expected a size such as 1GiB, 800MB or a number of bytes");
+    let digits = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let scale = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "kib" | "k" => 1024.0,
+        "mib" | "m" => 1024.0 * 1024.0,
+        "gib" | "g" => 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(error()),
+    };
+    let bytes = number.trim().parse::<f64>().map_err(|_| error())? * scale;
+    if (1.0..9e18).contains(&bytes) { Ok(bytes as u64) } else { Err(error()) }
+}
+
+/// `90s`, `30min`, `2h`, `1day`, as seconds.
+pub(super) fn parse_seconds(text: &str) -> Result<f64, String> {
+    let error = || format!("'{text}': expected a time such as 90s, 30min or 2h");
+    let digits = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(error)?;
+    let (number, unit) = text.split_at(digits);
+    let scale = match unit.to_ascii_lowercase().as_str() {
+        "s" | "sec" | "second" | "seconds" => 1.0,
+        "m" | "min" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3600.0,
+        "d" | "day" | "days" => 86_400.0,
+        _ => return Err(error()),
+    };
+    let seconds = number.trim().parse::<f64>().map_err(|_| error())? * scale;
+    if seconds > 0.0 && seconds < 1e9 { Ok(seconds) } else { Err(error()) }
+}
+
+pub(super) fn parse_yes_no(text: &str) -> Result<bool, String> {
+    match text {
+        "yes" | "true" => Ok(true),
+        "no" | "false" => Ok(false),
+        _ => Err("expected yes or no".to_owned()),
+    }
+}
+
+pub(super) fn parse_delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err("expected one ASCII character, or tab".to_owned()),
+    }
+}
