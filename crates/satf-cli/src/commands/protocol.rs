@@ -104,17 +104,7 @@ impl Protocol {
     }
 
     fn warn_of_traps(&self, timeline: &Timeline<'_>) {
-        let rows = timeline.rows.len();
-        if timeline.tied_rows > 0 {
-            tracing::warn!(
-                "{} of {} rows ({:.0} %) share user and time with another, so their order is not known; they are \
-                 ordered by --ties {}",
-                table::count(timeline.tied_rows),
-                table::count(rows),
-                100.0 * timeline.tied_rows as f64 / rows as f64,
-                json!(timeline.policy).as_str().unwrap_or_default(),
-            );
-        }
+        warn_of_ties(timeline);
         let duplicates = count_duplicates(timeline.log);
         if duplicates > 0 {
             tracing::warn!(
@@ -129,6 +119,21 @@ impl Protocol {
                  compare these scores only with others made the same way"
             );
         }
+    }
+}
+
+/// Says how many rows have no known order, if any.
+pub(crate) fn warn_of_ties(timeline: &Timeline<'_>) {
+    let rows = timeline.rows.len();
+    if timeline.tied_rows > 0 {
+        tracing::warn!(
+            "{} of {} rows ({:.0} %) share user and time with another, so their order is not known; they are \
+             ordered by --ties {}",
+            table::count(timeline.tied_rows),
+            table::count(rows),
+            100.0 * timeline.tied_rows as f64 / rows as f64,
+            json!(timeline.policy).as_str().unwrap_or_default(),
+        );
     }
 }
 

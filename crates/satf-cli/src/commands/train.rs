@@ -31,14 +31,7 @@ pub(crate) fn run(arguments: &TrainArguments, terminal: &Terminal) -> anyhow::Re
 
     let (log, _) = super::read(&arguments.log, terminal)?;
     let timeline = Timeline::new(&log, ties, arguments.seed);
-    if timeline.tied_rows > 0 {
-        tracing::warn!(
-            "{} of {} rows share user and time with another, so their order is not known; they are ordered by --ties {}",
-            table::count(timeline.tied_rows),
-            table::count(timeline.rows.len()),
-            json!(ties).as_str().unwrap_or_default(),
-        );
-    }
+    super::protocol::warn_of_ties(&timeline);
     let scheme = match (arguments.validate, arguments.leave_out) {
         (None, None) => None,
         (Some(valid), Some(test)) => Some(SplitScheme::Calendar { valid, test }),
