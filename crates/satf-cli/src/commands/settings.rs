@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use satf::models::{Configured, MODELS, ModelEntry, Preset};
+use satf::models::{Configured, ModelEntry, Preset, models};
 use toml::{Table, Value};
 
 use crate::args::ModelArguments;
@@ -32,16 +32,13 @@ impl Choice {
         Ok(Choice { label, entry, configured, table })
     }
 
-    /// The same with another value of one key.
-    pub(crate) fn with(&self, key: &str, value: i64) -> anyhow::Result<Self> {
+    /// The same for another number of iterations, if the model has such a number.
+    pub(crate) fn with_iterations(&self, iterations: usize) -> anyhow::Result<Self> {
         let mut table = self.table.clone();
-        table.insert(key.to_owned(), Value::Integer(value));
+        if let Some(key) = self.configured.learner.iterations_key() {
+            table.insert(key.to_owned(), Value::Integer(i64::try_from(iterations)?));
+        }
         Choice::new(self.label.clone(), self.entry, table)
-    }
-
-    /// Whether the model has such a key.
-    pub(crate) fn has(&self, key: &str) -> bool {
-        self.entry.defaults().contains_key(key)
     }
 }
 
@@ -144,7 +141,7 @@ fn add_shared(table: &mut Table, entry: &ModelEntry, shared: SharedKeys) -> anyh
 }
 
 fn is_model(name: &str) -> bool {
-    MODELS.iter().any(|entry| entry.name == name)
+    models().iter().any(|entry| entry.name == name)
 }
 
 fn read_table(path: &Path) -> anyhow::Result<Table> {

@@ -1,18 +1,22 @@
 //! Stops training when a metric on the validation part no longer grows, and keeps the best iteration.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
 
 use super::metrics::{Estimate, Metric};
 use super::protocol::{EvaluateOptions, evaluate};
 use crate::models::{Iteration, Recommender, Snapshot};
-use crate::monitor::Monitor;
+use crate::monitor::{Memory, Monitor};
 use crate::prepare::Holdout;
 
 /// A monitor that scores every iteration on a holdout.
 ///
 /// Everything else is passed on to the monitor inside. Training ends when the metric has not grown for `patience`
-/// iterations; [`EarlyStopping::outcome`] has the curve and the best model.
+/// scores, which is as many iterations for a model that reports every one; [`EarlyStopping::outcome`] has the curve and the
+/// best model.
 pub struct EarlyStopping<'a> {
     holdout: &'a Holdout,
     num_items: usize,
@@ -95,6 +99,54 @@ impl Monitor for EarlyStopping<'_> {
         self.inner.trained(snapshot);
     }
 
+    fn progressed(&self, report: &Iteration) {
+        self.inner.progressed(report);
+    }
+
+    fn checkpoints(&self) -> Option<&Path> {
+        self.inner.checkpoints()
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let remembered = Remembered {
+            metric: self.metric.to_string(),
+            events: self.holdout.events.len(),
+            curve: state.curve.iter().map(|(iteration, estimate)| (*iteration, Bits::of(estimate))).collect(),
+        };
+        let text = serde_json::to_string(&remembered).ok()?;
+        Some(Memory { text, best: state.best.as_ref().map(|best| best.iteration) })
+    }
+
+    fn recall(&self, memory: &Memory, best: Option<&dyn Snapshot>) -> Result<(), String> {
+        let remembered: Remembered = serde_json::from_str(&memory.text)
+            .map_err(|error| format!("no curve of early stopping: {error}"))?;
+        let (metric, events) = (self.metric.to_string(), self.holdout.events.len());
+        if remembered.metric != metric || remembered.events != events {
+            return Err(format!(
+                "it watched {} on {} events, this training watches {metric} on {events}",
+                remembered.metric, remembered.events
+            ));
+        }
+        let curve: Vec<(usize, Estimate)> =
+            remembered.curve.iter().map(|(iteration, bits)| (*iteration, bits.estimate())).collect();
+        let best = match (memory.best, best) {
+            (None, _) => None,
+            (Some(iteration), Some(snapshot)) => {
+                let on_curve = curve.iter().find(|(at, _)| *at == iteration);
+                let estimate = on_curve.ok_or("its best iteration is not on its curve")?.1;
+                let model = snapshot.recommender().map_err(|error| error.to_string())?;
+                Some(Best { iteration, estimate, model })
+            }
+            (Some(iteration), None) => {
+                return Err(format!("the model of its best iteration {iteration} is missing"));
+            }
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = State { curve, best, failure: None };
+        Ok(())
+    }
+
     fn iteration(&self, report: &Iteration, snapshot: &dyn Snapshot) -> ControlFlow<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (estimate, model) = match self.score(snapshot) {
@@ -105,15 +157,48 @@ impl Monitor for EarlyStopping<'_> {
             }
         };
         state.curve.push((report.iteration, estimate));
+        let mut report = report.clone();
+        report.measures.push(("validation", estimate.value));
         if state.best.as_ref().is_none_or(|best| estimate.value > best.estimate.value) {
             state.best = Some(Best { iteration: report.iteration, estimate, model });
         }
         let best = state.best.as_ref().map_or(0, |best| best.iteration);
-        self.inner.iteration(report, snapshot)?;
-        if report.iteration - best >= self.patience {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
+        self.inner.iteration(&report, snapshot)?;
+        let since_best = state.curve.iter().rev().take_while(|(iteration, _)| *iteration != best).count();
+        if since_best >= self.patience { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// What early stopping keeps in a checkpoint.
+#[derive(Serialize, Deserialize)]
+struct Remembered {
+    metric: String,
+    events: usize,
+    curve: Vec<(usize, Bits)>,
+}
+
+/// An estimate to the last bit, which decimals in JSON are not.
+#[derive(Serialize, Deserialize)]
+struct Bits {
+    value: u64,
+    stderr: Option<u64>,
+    interval: Option<[u64; 2]>,
+}
+
+impl Bits {
+    fn of(estimate: &Estimate) -> Self {
+        Bits {
+            value: estimate.value.to_bits(),
+            stderr: estimate.stderr.map(f64::to_bits),
+            interval: estimate.interval.map(|interval| interval.map(f64::to_bits)),
+        }
+    }
+
+    fn estimate(&self) -> Estimate {
+        Estimate {
+            value: f64::from_bits(self.value),
+            stderr: self.stderr.map(f64::from_bits),
+            interval: self.interval.map(|interval| interval.map(f64::from_bits)),
         }
     }
 }
