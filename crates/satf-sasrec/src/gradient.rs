@@ -1,20 +1,20 @@
 //! The loss of a batch and its gradient.
 //!
-//! Forward, all groups of sequences beside each other, each with a graph of its own; then the loss over the hidden states of
-//! all; then back through the graphs, again beside each other. Work is cut by the data and sums run in the order of the
+//! Forward, all groups of sequences beside each other; then the loss over the hidden states of all; then back through the
+//! network, the groups again beside each other. Work is cut by the data and sums run in the order of the
 //! groups, so the number of threads changes nothing.
 
 use std::sync::Arc;
 
-use candle_core::{Device, Result, Tensor, Var};
+use candle_core::{Device, Result, Tensor};
 use rayon::prelude::*;
 
 use crate::batch::{Batch, Group};
 use crate::loss::{Gradients, Objective, Predictions, Workspace};
-use crate::network::{Pass, Purpose, Weights, embed};
+use crate::network::{Pass, Trace, Weights, embed};
 use crate::noise::Noise;
 use crate::number::{Number, add_scaled};
-use crate::ops::{Seed, read};
+use crate::ops::read;
 use crate::parameters::{Array, Parameters};
 use crate::products::Meter;
 
@@ -39,8 +39,8 @@ pub(crate) struct Gradient<T> {
 
 /// A group whose hidden states are known.
 struct Forward {
-    inputs: Var,
-    hidden: Tensor,
+    pass: Pass,
+    trace: Trace,
 }
 
 /// What a group adds to the gradient.
@@ -65,7 +65,7 @@ impl<T: Number> Gradient<T> {
         noise: Noise,
     ) -> Result<f64> {
         let sizes = parameters.sizes;
-        let weights = Weights::of(parameters, Purpose::Train)?;
+        let weights = Weights::of(parameters)?;
         let forward: Vec<Forward> = batch
             .groups
             .par_iter()
@@ -121,7 +121,7 @@ impl<T: Number> Gradient<T> {
         let rows = group.rows.clone();
         let items_and_positions = rows.clone().map(|row| (batch.inputs[row], batch.positions[row]));
         let inputs = embed(parameters, items_and_positions);
-        let inputs = Var::from_vec(inputs, (rows.len(), sizes.hidden), &Device::Cpu)?;
+        let inputs = Tensor::from_vec(inputs, (rows.len(), sizes.hidden), &Device::Cpu)?;
         let pass = Pass {
             ends: Arc::clone(&group.ends),
             heads: sizes.heads,
@@ -129,8 +129,8 @@ impl<T: Number> Gradient<T> {
             dropout: Some((noise, self.dropout)),
             meter: Arc::clone(&self.meter),
         };
-        let hidden = pass.forward::<T>(weights, inputs.as_tensor())?;
-        Ok(Forward { inputs, hidden })
+        let trace = pass.trace::<T>(weights, &inputs)?;
+        Ok(Forward { pass, trace })
     }
 
     /// Hidden states of all groups, row after row.
@@ -138,7 +138,7 @@ impl<T: Number> Gradient<T> {
         self.hidden.clear();
         self.hidden.reserve(batch.num_rows() * width);
         for group in forward {
-            read::<T, _>(&group.hidden, |hidden| {
+            read::<T, _>(&group.trace.hidden, |hidden| {
                 self.hidden.extend_from_slice(hidden);
                 Ok(())
             })?;
@@ -172,7 +172,7 @@ impl<T: Number> Gradient<T> {
     }
 }
 
-/// Back through the graph of a group. Arrays begin at `dense`; those before are embeddings.
+/// Back through the network. Arrays begin at `dense`; those before are embeddings.
 fn backward<T: Number>(
     weights: &Weights,
     parameters: &Parameters<T>,
@@ -180,24 +180,21 @@ fn backward<T: Number>(
     of_hidden: &[T],
     dense: usize,
 ) -> Result<Backward<T>> {
-    let Forward { inputs, hidden } = forward;
-    let of_hidden = Tensor::from_slice(of_hidden, hidden.shape().clone(), &Device::Cpu)?;
-    let mut gradients = hidden.apply_op1(Seed(of_hidden))?.backward()?;
+    let Forward { pass, trace } = forward;
+    let sizes = parameters.sizes;
+    let of_hidden = Tensor::from_slice(of_hidden, trace.hidden.shape().clone(), &Device::Cpu)?;
     let mut of_weights = vec![T::of(0.0); parameters.values.len() - dense];
-    for (tensor, range) in weights.places(&parameters.sizes) {
-        if let Some(gradient) = gradients.get(tensor) {
-            let into = &mut of_weights[range.start - dense..range.end - dense];
-            read::<T, _>(gradient, |gradient| {
-                into.copy_from_slice(gradient);
-                Ok(())
-            })?;
-        }
-    }
-    let of_inputs = match gradients.remove(inputs.as_tensor()) {
-        Some(gradient) => gradient,
-        None => inputs.zeros_like()?,
+    let mut put = |array: Array, block: usize, gradient: &Tensor| {
+        let range = sizes.range(array);
+        let start = range.start - dense + block * gradient.elem_count();
+        let into = &mut of_weights[start..start + gradient.elem_count()];
+        read::<T, _>(gradient, |gradient| {
+            into.copy_from_slice(gradient);
+            Ok(())
+        })
     };
-    Ok(Backward { weights: of_weights, inputs: of_inputs })
+    let inputs = pass.backward::<T>(weights, trace, &of_hidden, &mut put)?;
+    Ok(Backward { weights: of_weights, inputs })
 }
 
 /// So many zeros.

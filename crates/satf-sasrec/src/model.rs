@@ -10,7 +10,7 @@ use satf::linalg::dense::matmul;
 use satf::models::{ModelError, Recommender, Shares, StoredTensors, Tensor, TensorError};
 
 use crate::SasRecConfig;
-use crate::network::{Pass, Purpose, Weights, embed};
+use crate::network::{Pass, Weights, embed};
 use crate::number::dot;
 use crate::ops::read;
 use crate::parameters::{Array, Parameters, Sizes};
@@ -31,7 +31,7 @@ impl SasRec {
                 "a weight is no longer finite; hint: lower learning_rate, or set clip_norm".to_owned(),
             ));
         }
-        let weights = Weights::of(&parameters, Purpose::Score).map_err(|error| fault(error.to_string()))?;
+        let weights = Weights::of(&parameters).map_err(|error| fault(error.to_string()))?;
         Ok(SasRec { parameters, weights })
     }
 

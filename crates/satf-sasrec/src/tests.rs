@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use candle_core::{Device, Tensor};
+use candle_core::{Device, Tensor, Var};
 use satf::evaluate::rank_unseen;
 use satf::interactions::ItemIndex;
 use satf::models::{Learner, ModelError, Snapshot};
@@ -12,7 +12,7 @@ use satf::prepare::Histories;
 use crate::batch::Sequences;
 use crate::gradient::Gradient;
 use crate::loss::Objective;
-use crate::network::{Pass, Purpose, Weights, embed};
+use crate::network::{Pass, Weights, embed};
 use crate::noise::Noise;
 use crate::ops::read;
 use crate::parameters::{Array, Parameters, Sizes};
@@ -98,6 +98,53 @@ fn single_precision_follows_double_precision() {
     }
 }
 
+#[test]
+fn the_way_back_equals_that_of_a_graph() {
+    let sizes = Sizes { items: 9, max_len: 12, hidden: 6, blocks: 2, heads: 3 };
+    let parameters = random_parameters(sizes, 2);
+    let rows: Vec<(u32, u32)> = (0..20).map(|at| (at * 5 % 9, at % 12)).collect();
+    for dropout in [0.0, 0.4] {
+        let inputs =
+            Var::from_vec(embed(&parameters, rows.clone().into_iter()), (20, 6), &Device::Cpu).unwrap();
+        let pass = Pass {
+            ends: Arc::new([7, 8, 20]),
+            heads: 3,
+            max_len: 12,
+            dropout: Some((Noise::new(3), dropout)),
+            meter: Arc::default(),
+        };
+        let of_hidden: Vec<f64> = (0..120).map(|at| f64::from(at * 37 % 101) / 50.0 - 1.0).collect();
+        let of_hidden = Tensor::from_vec(of_hidden, (20, 6), &Device::Cpu).unwrap();
+        let variable =
+            |values: &[f64], shape: &[usize]| Ok(Var::from_slice(values, shape, &Device::Cpu)?.into_inner());
+        let variables = Weights::with(&parameters, variable).unwrap();
+        let hidden = pass.forward::<f64>(&variables, inputs.as_tensor()).unwrap();
+        let graph = (hidden * &of_hidden).unwrap().sum_all().unwrap().backward().unwrap();
+
+        let weights = Weights::of(&parameters).unwrap();
+        let trace = pass.trace::<f64>(&weights, &inputs.as_tensor().detach()).unwrap();
+        let mut by_hand = vec![f64::NAN; sizes.num_values()];
+        let mut put = |array: Array, block: usize, gradient: &Tensor| {
+            let start = sizes.range(array).start + block * gradient.elem_count();
+            read::<f64, _>(gradient, |values| {
+                by_hand[start..start + values.len()].copy_from_slice(values);
+                Ok(())
+            })
+        };
+        let of_inputs = pass.backward::<f64>(&weights, trace, &of_hidden, &mut put).unwrap();
+        let distance =
+            |a: &[f64], b: &[f64]| a.iter().zip(b).fold(0f64, |most, (a, b)| most.max((a - b).abs()));
+        let compare = |tensor: &Tensor, values: &[f64]| {
+            let of_graph = read::<f64, _>(graph.get(tensor).unwrap(), |values| Ok(values.to_vec())).unwrap();
+            assert_eq!(of_graph.len(), values.len());
+            assert!(distance(&of_graph, values) < 1e-12, "{of_graph:?} is not {values:?}");
+        };
+        variables.places(&sizes).into_iter().for_each(|(tensor, range)| compare(tensor, &by_hand[range]));
+        let of_inputs = read::<f64, _>(&of_inputs, |values| Ok(values.to_vec())).unwrap();
+        compare(inputs.as_tensor(), &of_inputs);
+    }
+}
+
 /// Hidden states of packed sequences, one list of rows a sequence.
 fn hidden_states(parameters: &Parameters<f64>, sequences: &[Vec<u32>]) -> Vec<Vec<f64>> {
     let sizes = parameters.sizes;
@@ -110,7 +157,7 @@ fn hidden_states(parameters: &Parameters<f64>, sequences: &[Vec<u32>]) -> Vec<Ve
     }
     let shape = (rows.len(), sizes.hidden);
     let inputs = Tensor::from_vec(embed(parameters, rows.into_iter()), shape, &Device::Cpu).unwrap();
-    let weights = Weights::of(parameters, Purpose::Score).unwrap();
+    let weights = Weights::of(parameters).unwrap();
     let pass = Pass {
         ends: ends.clone().into(),
         heads: sizes.heads,

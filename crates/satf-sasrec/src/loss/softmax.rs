@@ -24,8 +24,8 @@ use super::{Gradients, Predictions, Workspace};
 use crate::number::{Number, add_scaled, dot};
 use crate::products::{Meter, rows, rows_mut};
 
-/// Most rows of a tile.
-const ROWS: usize = 128;
+/// Most rows of a tile: a multiple of what the kernel of a product takes at once.
+const ROWS: usize = 144;
 /// Candidates of a block.
 const CANDIDATES: usize = 128;
 /// Logits that are kept at once where rows can be cut so: 24 MiB of single precision, which the last cache may hold.
@@ -211,16 +211,17 @@ impl<T: Number> Softmax<'_, T> {
             let lhs = MatRef::from_column_major_slice(&*logits, in_tile, candidates.nrows());
             self.meter.product(rows_mut(tile.of_hidden, width), Accum::Add, lhs, candidates, T::of(1.0));
         }
+        let mut unused = vec![T::of(0.0); in_tile];
+        for factors in tile.factors.chunks_exact_mut(in_tile) {
+            T::exp_each(factors, &shifts, &mut unused);
+            factors.iter_mut().zip(&sums).for_each(|(factor, sum)| *factor *= T::of(weight / sum));
+        }
         for row in 0..in_tile {
             let above = (of_targets[row] - shifts[row]).double();
             let share = if self.sample.is_some() { above.exp() / sums[row] } else { 0.0 };
             tile.outcomes[row] = Outcome { loss: sums[row].ln() - above, of_target: weight * (share - 1.0) };
-            let factor = weight / sums[row];
-            let of_hidden = &mut tile.of_hidden[row * width..][..width];
-            of_hidden.iter_mut().for_each(|value| *value *= T::of(factor));
-            for shift in tile.factors.iter_mut().skip(row).step_by(in_tile) {
-                *shift = T::of((*shift - shifts[row]).double().exp() * factor);
-            }
+            let factor = T::of(weight / sums[row]);
+            tile.of_hidden[row * width..][..width].iter_mut().for_each(|value| *value *= factor);
         }
     }
 
@@ -250,7 +251,7 @@ fn exponentials<T: Number>(
     width: usize,
 ) {
     let in_tile = shifts.len();
-    let before = shifts.to_vec();
+    let mut smaller = shifts.to_vec();
     let mut of_block = vec![T::of(0.0); in_tile];
     pulp::Arch::new().dispatch(
         #[inline(always)]
@@ -262,16 +263,105 @@ fn exponentials<T: Number>(
             }
         },
     );
+    // What came before shrinks by e^(before - now).
+    T::exp_each(&mut smaller, shifts, &mut of_block);
+    of_block.fill(T::of(0.0));
     for of_candidate in logits.chunks_exact_mut(in_tile) {
         T::exp_each(of_candidate, shifts, &mut of_block);
     }
     for row in 0..in_tile {
-        if shifts[row] > before[row] {
-            let smaller = (before[row] - shifts[row]).double().exp();
-            sums[row] *= smaller;
+        sums[row] = sums[row] * smaller[row].double() + of_block[row].double();
+        if smaller[row] < T::of(1.0) {
             let of_hidden = &mut of_hidden[row * width..][..width];
-            of_hidden.iter_mut().for_each(|value| *value *= T::of(smaller));
+            of_hidden.iter_mut().for_each(|value| *value *= smaller[row]);
         }
-        sums[row] += of_block[row].double();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::Noise;
+
+    /// Loss and gradients as the formulas read.
+    fn twin(
+        width: usize,
+        hidden: &[f64],
+        items: &[f64],
+        targets: &[u32],
+        drawn: Option<&[u32]>,
+    ) -> [Vec<f64>; 3] {
+        let (mut of_hidden, mut of_items) = (vec![0.0; hidden.len()], vec![0.0; items.len()]);
+        let mut sum_of_losses = 0.0;
+        let count = items.len() / width;
+        let weight = 1.0 / targets.len() as f64;
+        for (row, &target) in targets.iter().enumerate() {
+            let h = &hidden[row * width..][..width];
+            let logit = |item: u32| -> f64 {
+                h.iter().zip(&items[item as usize * width..][..width]).map(|(a, b)| a * b).sum()
+            };
+            let raise = |drawn: &[u32]| ((count - 1) as f64 / drawn.len() as f64).ln();
+            let terms: Vec<(u32, f64)> = match drawn {
+                None => (0..count as u32).map(|item| (item, logit(item))).collect(),
+                Some(drawn) => {
+                    let others = drawn.iter().filter(|item| **item != target);
+                    let others = others.map(|&item| (item, logit(item) + raise(drawn)));
+                    others.chain([(target, logit(target))]).collect()
+                }
+            };
+            let sum: f64 = terms.iter().map(|(_, logit)| logit.exp()).sum();
+            sum_of_losses += sum.ln() - logit(target);
+            let mut add = |item: u32, factor: f64| {
+                for at in 0..width {
+                    of_hidden[row * width + at] += factor * items[item as usize * width + at];
+                    of_items[item as usize * width + at] += factor * h[at];
+                }
+            };
+            terms.iter().for_each(|(item, logit)| add(*item, weight * logit.exp() / sum));
+            add(target, -weight);
+        }
+        [vec![sum_of_losses * weight], of_hidden, of_items]
+    }
+
+    #[test]
+    fn tiles_and_blocks_equal_the_formulas_written_out() {
+        // Many tiles and blocks, one of each, and a catalogue so large that rows are cut into several pieces.
+        for (width, count, num_rows) in
+            [(5, 700, 400), (3, 1, 4), (4, 128, 144), (4, 129, 145), (2, 60_000, 200)]
+        {
+            let draw = |seed: u64, len: usize, spread: f64| -> Vec<f64> {
+                let noise = Noise::new(seed);
+                let value = |index: u64| (noise.bits(index) >> 11) as f64 / (1u64 << 53) as f64 - 0.5;
+                (0..len as u64).map(|index| spread * value(index)).collect()
+            };
+            // Embeddings grow, so that the largest logit keeps growing from block to block.
+            let mut items = draw(1, count * width, 3.0);
+            items
+                .iter_mut()
+                .enumerate()
+                .for_each(|(at, value)| *value *= 1.0 + at as f64 / (count * width) as f64);
+            let hidden = draw(2, num_rows * width, 4.0);
+            let targets: Vec<u32> =
+                (0..num_rows as u64).map(|row| Noise::new(3).below(row, count as u32)).collect();
+            let drawn: Vec<u32> = (0..300).map(|at| Noise::new(4).below(at, count as u32)).collect();
+            for drawn in [None, Some(drawn.as_slice())] {
+                let expected = twin(width, &hidden, &items, &targets, drawn);
+                let predictions = Predictions { width, hidden: &hidden, embeddings: &items };
+                let (mut of_hidden, mut of_items) = (vec![0.0; hidden.len()], vec![0.0; items.len()]);
+                let gradients = Gradients { hidden: &mut of_hidden, embeddings: &mut of_items };
+                let (mut workspace, meter) = (Workspace::default(), Meter::default());
+                let loss = match drawn {
+                    None => over_all(predictions, &targets, gradients, &mut workspace, &meter),
+                    Some(drawn) => {
+                        over_sample(predictions, &targets, drawn, gradients, &mut workspace, &meter)
+                    }
+                };
+                for (found, expected) in [vec![loss], of_hidden, of_items].iter().zip(&expected) {
+                    let distance =
+                        found.iter().zip(expected).fold(0f64, |most, (a, b)| most.max((a - b).abs()));
+                    assert!(distance < 1e-10, "{count} items, {num_rows} rows, {drawn:?}: {distance}");
+                }
+            }
+        }
     }
 }

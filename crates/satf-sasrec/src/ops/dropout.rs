@@ -85,14 +85,14 @@ impl<T: Number> CustomOp1 for ReluDropout<T> {
     }
 }
 
-/// $y = r + m \odot x$ for a residual $r$ and a random mask $m$.
+/// $y = r + m \odot x$ for a residual $r$ and a random mask $m$, or without one.
 pub(crate) struct AddDropped<T> {
-    mask: Mask,
+    mask: Option<Mask>,
     number: PhantomData<T>,
 }
 
 impl<T> AddDropped<T> {
-    pub(crate) fn new(mask: Mask) -> Self {
+    pub(crate) fn new(mask: Option<Mask>) -> Self {
         AddDropped { mask, number: PhantomData }
     }
 }
@@ -109,9 +109,15 @@ impl<T: Number> CustomOp2 for AddDropped<T> {
         x: &CpuStorage,
         x_layout: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
-        let x = values::<T>(x, x_layout)?;
-        let mut y = values::<T>(r, r_layout)?.to_vec();
-        self.mask.for_row(0, x.len(), |at, factor: T| y[at] += x[at] * factor);
+        let (r, x) = (values::<T>(r, r_layout)?, values::<T>(x, x_layout)?);
+        let y = match &self.mask {
+            None => r.iter().zip(x).map(|(&r, &x)| r + x).collect(),
+            Some(mask) => {
+                let mut y = r.to_vec();
+                mask.for_row(0, x.len(), |at, factor: T| y[at] += x[at] * factor);
+                y
+            }
+        };
         Ok((T::to_cpu_storage_owned(y), r_layout.shape().clone()))
     }
 
@@ -122,7 +128,10 @@ impl<T: Number> CustomOp2 for AddDropped<T> {
         _: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let of_x = read::<T, _>(gradient, |gradient| like(x, masked(gradient, &self.mask)))?;
+        let of_x = match &self.mask {
+            None => gradient.clone(),
+            Some(mask) => read::<T, _>(gradient, |gradient| like(x, masked(gradient, mask)))?,
+        };
         Ok((Some(gradient.clone()), Some(of_x)))
     }
 }
