@@ -56,9 +56,9 @@ impl SasRec {
         let inputs = Array2::from_vec(embed(&self.parameters, rows), (newest.len(), hidden), &Device::Cpu)?;
         let ends = Arc::new([newest.len()]);
         let pass = Pass { ends, heads, max_len, dropout: None, meter: Arc::new(Meter::default()) };
-        let states = pass.forward::<f32>(&self.weights, &inputs)?;
-        read::<f32, _>(&states, |states| {
-            into.copy_from_slice(&states[states.len() - hidden..]);
+        let state = pass.last_state::<f32>(&self.weights, &inputs)?;
+        read::<f32, _>(&state, |state| {
+            into.copy_from_slice(state);
             Ok(())
         })
     }

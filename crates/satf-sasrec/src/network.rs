@@ -134,8 +134,29 @@ impl Pass {
     }
 
     /// Hidden states of embedded rows.
+    #[cfg(test)]
     pub(crate) fn forward<T: Number>(&self, weights: &Weights, inputs: &Tensor) -> Result<Tensor> {
         Ok(self.trace::<T>(weights, inputs)?.hidden)
+    }
+
+    /// The hidden state of the last row of a single sequence. Of the last block only what that row needs is computed: keys and
+    /// values of all rows, everything else of one.
+    pub(crate) fn last_state<T: Number>(&self, weights: &Weights, inputs: &Tensor) -> Result<Tensor> {
+        let Some((last, before)) = weights.blocks.split_last() else {
+            return norm::<T>(&weights.last_norm, inputs);
+        };
+        let mut x = inputs.clone();
+        for (number, block) in before.iter().enumerate() {
+            x = self.block::<T>(block, x, number)?.1;
+        }
+        let newest = x.dim(0)? - 1;
+        let q = norm::<T>(&last.attention_norm, &x.narrow(0, newest, 1)?)?;
+        let query = self.linear::<T>(&last.query, &q)?;
+        let (keys, values) = (self.linear::<T>(&last.key, &x)?, self.linear::<T>(&last.value, &x)?);
+        let attention = self.attention::<T>(before.len()).with_queries_from(newest);
+        let attended = query.apply_op3(&keys, &values, attention)?;
+        let next = self.feed_forward::<T>(last, &q, &attended, before.len())?.1;
+        norm::<T>(&weights.last_norm, &next)
     }
 
     /// Hidden states of embedded rows, and what the way back needs.
@@ -160,14 +181,25 @@ impl Pass {
         let keys = self.linear::<T>(&block.key, &x)?;
         let values = self.linear::<T>(&block.value, &x)?;
         let attended = queries.apply_op3(&keys, &values, self.attention::<T>(number))?;
-        let a = q.apply_op2(&attended, AddDropped::<T>::new(None))?;
+        let ([a, f, inner], next) = self.feed_forward::<T>(block, &q, &attended, number)?;
+        Ok((BlockTrace { x, q, queries, keys, values, a, f, inner }, next))
+    }
 
+    /// The second half of a block: $a$, $f$, what the ReLU gives, and what the block gives.
+    fn feed_forward<T: Number>(
+        &self,
+        block: &Block,
+        q: &Tensor,
+        attended: &Tensor,
+        number: usize,
+    ) -> Result<([Tensor; 3], Tensor)> {
+        let a = q.apply_op2(attended, AddDropped::<T>::new(None))?;
         let f = norm::<T>(&block.forward_norm, &a)?;
         let inner = self.linear::<T>(&block.inner, &f)?;
         let inner = inner.apply_op1(ReluDropout::<T>::new(self.mask(place_of(number, 1))))?;
         let outer = self.linear::<T>(&block.outer, &inner)?;
         let next = f.apply_op2(&outer, AddDropped::<T>::new(self.mask(place_of(number, 2))))?;
-        Ok((BlockTrace { x, q, queries, keys, values, a, f, inner }, next))
+        Ok(([a, f, inner], next))
     }
 
     fn attention<T: Number>(&self, number: usize) -> Attention<T> {

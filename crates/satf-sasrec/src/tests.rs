@@ -253,6 +253,29 @@ fn packed_sequences_equal_the_padded_network_written_out() {
 }
 
 #[test]
+fn the_last_state_alone_equals_that_of_all_states() {
+    for (blocks, heads) in [(1, 1), (3, 2)] {
+        let sizes = Sizes { items: 20, max_len: 90, hidden: 8, blocks, heads };
+        let parameters = random_parameters(sizes, 6);
+        let weights = Weights::of(&parameters).unwrap();
+        for len in [1, 2, 64, 65, 90] {
+            let sequence: Vec<u32> = (0..len).map(|at| at * 3 % 20).collect();
+            let all = hidden_states(&parameters, std::slice::from_ref(&sequence)).remove(0);
+            let rows = sequence.iter().enumerate().map(|(at, &item)| (item, 90 - len + at as u32));
+            let shape = (sequence.len(), 8);
+            let inputs = Tensor::from_vec(embed(&parameters, rows), shape, &Device::Cpu).unwrap();
+            let ends = Arc::new([sequence.len()]);
+            let pass = Pass { ends, heads, max_len: 90, dropout: None, meter: Arc::default() };
+            let last = pass.last_state::<f64>(&weights, &inputs).unwrap();
+            let last = read::<f64, _>(&last, |state| Ok(state.to_vec())).unwrap();
+            let distance =
+                last.iter().zip(&all[all.len() - 8..]).fold(0f64, |most, (a, b)| most.max((a - b).abs()));
+            assert!(last.len() == 8 && distance < 1e-12, "{len} items: {distance}");
+        }
+    }
+}
+
+#[test]
 fn a_later_item_never_changes_an_earlier_state() {
     let sizes = Sizes { items: 20, max_len: 90, hidden: 8, blocks: 3, heads: 2 };
     let parameters = random_parameters(sizes, 6);

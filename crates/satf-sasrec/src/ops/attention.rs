@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
-use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor};
+use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
 use faer::{Accum, MatMut, MatRef};
 
 use super::{like, read, values};
@@ -24,6 +24,8 @@ const QUERIES: usize = 64;
 pub(crate) struct Attention<T> {
     /// Where sequences end among the rows.
     ends: Arc<[usize]>,
+    /// The first row with a query; those before have keys and values only.
+    first_query: usize,
     heads: usize,
     /// The mask of attention weights, and how many weights a query may have.
     mask: Option<(Mask, usize)>,
@@ -38,14 +40,21 @@ impl<T: Number> Attention<T> {
         mask: Option<(Mask, usize)>,
         meter: &Arc<Meter>,
     ) -> Self {
-        Attention { ends: Arc::clone(ends), heads, mask, meter: Arc::clone(meter), number: PhantomData }
+        let (ends, meter) = (Arc::clone(ends), Arc::clone(meter));
+        Attention { ends, first_query: 0, heads, mask, meter, number: PhantomData }
+    }
+
+    /// The same for queries of the rows from `first` on alone. It has no gradient.
+    pub(crate) fn with_queries_from(self, first: usize) -> Self {
+        Attention { first_query: first, ..self }
     }
 
     /// Rows of every sequence, cut into pieces of a few queries: (first row of the sequence, queries).
     fn pieces(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(self.ends.iter().copied()).flat_map(|(start, end)| {
-            (start..end).step_by(QUERIES).map(move |first| (start, first..end.min(first + QUERIES)))
+            let first = start.max(self.first_query);
+            (first..end).step_by(QUERIES).map(move |first| (start, first..end.min(first + QUERIES)))
         })
     }
 
@@ -112,11 +121,12 @@ impl<T: Number> CustomOp3 for Attention<T> {
             let keys = start..queries.end;
             for head in 0..self.heads {
                 let of_head = head * width / self.heads..(head + 1) * width / self.heads;
-                let queries_of = part(q, width, queries.clone(), of_head.clone());
+                let rows_of = queries.start - self.first_query..queries.end - self.first_query;
+                let queries_of = part(q, width, rows_of.clone(), of_head.clone());
                 let keys_of = part(k, width, keys.clone(), of_head.clone());
                 self.weights(queries_of, keys_of, queries.start - start, &mut weights);
                 self.drop_some(&mut weights, queries.start, head, keys.len());
-                let into = part_mut(&mut out, width, queries.clone(), of_head.clone());
+                let into = part_mut(&mut out, width, rows_of, of_head.clone());
                 let values_of = part(v, width, keys.clone(), of_head);
                 self.meter.product(into, Accum::Replace, rows(&weights, keys.len()), values_of, T::of(1.0));
             }
@@ -133,6 +143,9 @@ impl<T: Number> CustomOp3 for Attention<T> {
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
         let width = q.dims2()?.1;
+        if self.first_query > 0 {
+            bail!("attention of a part of the rows has no gradient");
+        }
         let gradients = read::<T, _>(q, |q| {
             read::<T, _>(k, |k| {
                 read::<T, _>(v, |v| {

@@ -209,7 +209,7 @@ mod tests {
     use crate::interactions::ItemIndex;
     use crate::models::{ModelError, Shares, Tensor};
     use crate::prepare::testing::log;
-    use crate::prepare::{Split, SplitScheme, TiePolicy, Timeline};
+    use crate::prepare::{Partition, Split, SplitScheme, TiePolicy, Timeline};
 
     /// Puts the right answers at the top in iteration `self.good` only.
     struct Oracle<'a> {
@@ -255,28 +255,80 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_best_iteration_is_kept_and_patience_ends_training() {
+    fn partition() -> Partition {
         let rows: Vec<(i64, i64, i64)> =
             (0..300).map(|at| (at % 7, (at * at + at / 3) % 23, at * 3600)).collect();
         let log = log(&rows);
         let scheme =
             SplitScheme::Calendar { valid: "2days".parse().unwrap(), test: "3days".parse().unwrap() };
-        let partition = Split::new(Timeline::new(&log, TiePolicy::File, 0), scheme).unwrap().test().unwrap();
-        let items = partition.train.num_items();
-        let stopping = EarlyStopping::new(&partition.holdout, items, "NDCG@3".parse().unwrap(), 2, &());
-        let mut ran = 0;
-        for iteration in 1..=10 {
-            ran = iteration;
-            let snapshot = Oracle { holdout: &partition.holdout, items, right: iteration == 3 };
+        Split::new(Timeline::new(&log, TiePolicy::File, 0), scheme).unwrap().test().unwrap()
+    }
+
+    /// Reports these iterations until training is ended; right answers come in iteration `right` only. The last one reported.
+    fn report(stopping: &EarlyStopping<'_>, iterations: impl Iterator<Item = usize>, right: usize) -> usize {
+        let mut last = 0;
+        for iteration in iterations {
+            last = iteration;
+            let (holdout, items) = (stopping.holdout, stopping.num_items);
+            let snapshot = Oracle { holdout, items, right: iteration == right };
             let report = Iteration { iteration, seconds: 0.0, measures: Vec::new() };
             if stopping.iteration(&report, &snapshot).is_break() {
                 break;
             }
         }
+        last
+    }
+
+    fn watch<'a>(partition: &'a Partition, metric: &str) -> EarlyStopping<'a> {
+        let items = partition.train.num_items();
+        EarlyStopping::new(&partition.holdout, items, metric.parse().unwrap(), 2, &())
+    }
+
+    #[test]
+    fn the_best_iteration_is_kept_and_patience_ends_training() {
+        let partition = partition();
+        let stopping = watch(&partition, "NDCG@3");
+        let ran = report(&stopping, 1..=10, 3);
         let outcome = stopping.outcome().unwrap();
         let best = outcome.best.unwrap();
         assert_eq!((ran, best.iteration, outcome.curve.len()), (5, 3, 5));
         assert!(best.estimate.value > outcome.curve[0].1.value);
+    }
+
+    #[test]
+    fn patience_counts_scores_where_iterations_are_left_out() {
+        let partition = partition();
+        let stopping = watch(&partition, "NDCG@3");
+        let ran = report(&stopping, (20..=200).step_by(20), 60);
+        let outcome = stopping.outcome().unwrap();
+        assert_eq!((ran, outcome.best.unwrap().iteration, outcome.curve.len()), (100, 60, 5));
+    }
+
+    #[test]
+    fn what_it_remembers_is_enough_to_go_on() {
+        let partition = partition();
+        let unbroken = watch(&partition, "NDCG@3");
+        report(&unbroken, 1..=10, 3);
+        let unbroken = unbroken.outcome().unwrap();
+
+        let first = watch(&partition, "NDCG@3");
+        report(&first, 1..=4, 3);
+        let memory = first.memory().unwrap();
+        assert_eq!(memory.best, Some(3));
+        let best = Oracle { holdout: &partition.holdout, items: first.num_items, right: true };
+        let second = watch(&partition, "NDCG@3");
+        second.recall(&memory, Some(&best)).unwrap();
+        report(&second, 5..=10, 3);
+        let resumed = second.outcome().unwrap();
+        assert_eq!(resumed.curve, unbroken.curve);
+        assert_eq!(resumed.best.unwrap().iteration, 3);
+
+        let refused = |stopping: EarlyStopping<'_>, memory: &Memory, best: Option<&dyn Snapshot>| {
+            stopping.recall(memory, best).unwrap_err()
+        };
+        assert!(refused(watch(&partition, "HR@3"), &memory, Some(&best)).contains("NDCG@3"));
+        assert!(refused(watch(&partition, "NDCG@3"), &memory, None).contains("missing"));
+        let rubbish = Memory { text: "no".to_owned(), best: None };
+        assert!(refused(watch(&partition, "NDCG@3"), &rubbish, None).contains("no curve"));
     }
 }
