@@ -147,6 +147,8 @@ impl Learner for SasRecConfig {
 }
 
 #[cfg(test)]
+// Values are equal to the last bit or the test fails.
+#[allow(clippy::float_cmp)]
 mod tests {
     use super::*;
 

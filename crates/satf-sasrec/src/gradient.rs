@@ -81,13 +81,19 @@ impl<T: Number> Gradient<T> {
             hidden: &self.hidden,
             embeddings: parameters.array(Array::ItemEmbeddings),
         };
-        let gradients = Gradients {
+        let mut gradients = Gradients {
             hidden: &mut self.of_hidden,
             embeddings: &mut self.values[sizes.range(Array::ItemEmbeddings)],
         };
         let of_loss = noise.at(OF_LOSS);
-        let loss =
-            self.objective.evaluate(predictions, batch, of_loss, gradients, &mut self.workspace, &self.meter);
+        let loss = self.objective.evaluate(
+            predictions,
+            batch,
+            of_loss,
+            &mut gradients,
+            &mut self.workspace,
+            &self.meter,
+        );
 
         let dense = sizes.range(Array::AttentionNormScale).start;
         let of_hidden = &self.of_hidden;

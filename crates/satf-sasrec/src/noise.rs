@@ -4,6 +4,9 @@
 //! there is no state to keep: threads may come in any order, the backward pass makes the masks of the forward pass again, and
 //! a training that goes on from a checkpoint sees what an unbroken one sees.
 
+// Code that is not inlined is not compiled for the vector registers that its caller was dispatched to.
+#![allow(clippy::inline_always)]
+
 use crate::number::Number;
 
 /// The finaliser of SplitMix64: every bit of the input changes half of the output.
@@ -48,43 +51,47 @@ impl Noise {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Mask {
     noise: Noise,
-    /// Of $2^{32}$ random numbers the lowest ones drop a value.
-    dropped: u32,
-    scale: f64,
+    /// Of $2^{16}$ random numbers the lowest ones drop a value.
+    dropped: u16,
 }
 
+/// Values that share the bits of one random number.
+const SHARING: usize = 4;
+
 impl Mask {
-    /// Drops a share of `rate` of all values, 0 to below 1.
+    /// Drops a share of `rate` of all values, 0 to below 1, to the nearest $2^{-16}$.
     pub(crate) fn new(noise: Noise, rate: f64) -> Self {
-        Mask { noise, dropped: (rate * 4_294_967_296.0) as u32, scale: 1.0 / (1.0 - rate) }
+        Mask { noise, dropped: (rate * 65_536.0).round() as u16 }
     }
 
     /// What the values that are kept are multiplied with.
     pub(crate) fn scale(&self) -> f64 {
-        self.scale
+        65_536.0 / (65_536.0 - f64::from(self.dropped))
     }
 
     /// What the values of a row are multiplied with: calls `apply(place, factor)` for each.
     #[inline(always)]
     pub(crate) fn for_row<T: Number>(&self, first: u64, len: usize, mut apply: impl FnMut(usize, T)) {
-        let factors = [T::of(0.0), T::of(self.scale)];
-        let mut at = 0;
-        // Two values a hash.
-        while at < len {
-            let bits = self.noise.bits((first + at as u64) / 2);
-            if (first + at as u64).is_multiple_of(2) {
-                apply(at, factors[usize::from(bits as u32 >= self.dropped)]);
-                at += 1;
-            }
-            if at < len {
-                apply(at, factors[usize::from((bits >> 32) as u32 >= self.dropped)]);
-                at += 1;
-            }
+        let factors = [T::of(0.0), T::of(self.scale())];
+        let factor =
+            |bits: u64, place: usize| factors[usize::from((bits >> (16 * place)) as u16 >= self.dropped)];
+        let sharing = SHARING as u64;
+        let before = ((sharing - first % sharing) % sharing).min(len as u64) as usize;
+        let whole = before + (len - before) / SHARING * SHARING;
+        let bits_at = |at: usize| self.noise.bits((first + at as u64) / sharing);
+        for at in (0..before).chain(whole..len) {
+            apply(at, factor(bits_at(at), ((first + at as u64) % sharing) as usize));
+        }
+        for at in (before..whole).step_by(SHARING) {
+            let bits = bits_at(at);
+            (0..SHARING).for_each(|place| apply(at + place, factor(bits, place)));
         }
     }
 }
 
 #[cfg(test)]
+// Values are equal to the last bit or the test fails.
+#[allow(clippy::float_cmp)]
 mod tests {
     use super::*;
 
@@ -95,7 +102,8 @@ mod tests {
         mask.for_row(0, whole.len(), |at, factor| whole[at] = factor);
         let mean = whole.iter().sum::<f64>() / whole.len() as f64;
         assert!((mean - 1.0).abs() < 0.01, "{mean}");
-        assert!(whole.iter().all(|&factor| factor == 0.0 || factor == 1.0 / 0.7));
+        assert!(whole.iter().all(|&factor| factor == 0.0 || factor == mask.scale()));
+        assert!((mask.scale() - 1.0 / 0.7).abs() < 1e-4);
         let mut parts = vec![f64::NAN; whole.len()];
         let mut first = 0;
         for len in [1, 2, 3, 5, 8, 13].into_iter().cycle() {

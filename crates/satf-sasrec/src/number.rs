@@ -3,6 +3,9 @@
 //! Models are trained in single precision. Double precision is there for the tests: finite differences tell a right gradient
 //! from a wrong one to seven digits in it.
 
+// Code that is not inlined is not compiled for the vector registers that its caller was dispatched to.
+#![allow(clippy::inline_always)]
+
 use candle_core::WithDType;
 use satf::linalg::Real;
 
@@ -122,7 +125,9 @@ pub(crate) fn largest<T: Number>(values: &[T]) -> T {
     }
     lanes.iter_mut().zip(rest).for_each(|(lane, &value)| raise(lane, value));
     let [mut most, others @ ..] = lanes;
-    others.into_iter().for_each(|value| raise(&mut most, value));
+    for value in others {
+        raise(&mut most, value);
+    }
     most
 }
 
@@ -155,6 +160,8 @@ pub(crate) fn add_scaled<T: Number>(to: &mut [T], from: &[T], factor: T) {
 }
 
 #[cfg(test)]
+// Values are equal to the last bit or the test fails.
+#[allow(clippy::float_cmp)]
 mod tests {
     use super::*;
 

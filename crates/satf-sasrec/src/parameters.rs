@@ -208,6 +208,8 @@ impl<T: Number> Parameters<T> {
 }
 
 #[cfg(test)]
+// Values are equal to the last bit or the test fails.
+#[allow(clippy::float_cmp)]
 mod tests {
     use super::*;
 

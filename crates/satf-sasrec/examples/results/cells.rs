@@ -51,7 +51,7 @@ pub(crate) fn name_of(ties: TiePolicy) -> &'static str {
     match ties {
         TiePolicy::File => "file",
         TiePolicy::Shuffle => "shuffle",
-        _ => "basket",
+        TiePolicy::Basket => "basket",
     }
 }
 

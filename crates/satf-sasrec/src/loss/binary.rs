@@ -16,7 +16,7 @@ pub(super) fn evaluate<T: Number>(
     predictions: Predictions<'_, T>,
     targets: &[u32],
     negatives: &[Option<u32>],
-    gradients: Gradients<'_, T>,
+    gradients: &mut Gradients<'_, T>,
 ) -> f64 {
     let (width, rows) = (predictions.width, targets.len());
     let weight = 1.0 / rows as f64;

@@ -83,7 +83,7 @@ impl Objective {
         predictions: Predictions<'_, T>,
         batch: &Batch<'_>,
         noise: Noise,
-        gradients: Gradients<'_, T>,
+        gradients: &mut Gradients<'_, T>,
         workspace: &mut Workspace<T>,
         meter: &Arc<Meter>,
     ) -> f64 {

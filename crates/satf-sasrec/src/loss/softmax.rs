@@ -37,7 +37,7 @@ const TILES: usize = 4;
 pub(super) fn over_all<T: Number>(
     predictions: Predictions<'_, T>,
     targets: &[u32],
-    gradients: Gradients<'_, T>,
+    gradients: &mut Gradients<'_, T>,
     workspace: &mut Workspace<T>,
     meter: &Meter,
 ) -> f64 {
@@ -55,7 +55,7 @@ pub(super) fn over_sample<T: Number>(
     predictions: Predictions<'_, T>,
     targets: &[u32],
     drawn: &[u32],
-    gradients: Gradients<'_, T>,
+    gradients: &mut Gradients<'_, T>,
     workspace: &mut Workspace<T>,
     meter: &Meter,
 ) -> f64 {
@@ -139,8 +139,8 @@ impl<T: Number> Softmax<'_, T> {
                 .zip(hidden.par_chunks(in_tile * width))
                 .zip(self.targets[first..first + now].par_chunks(in_tile))
                 .for_each(|(((((outcomes, exponentials), factors), of_hidden), hidden), targets)| {
-                    let tile = Tile { hidden, targets, exponentials, factors, of_hidden, outcomes };
-                    self.through_candidates(tile);
+                    let mut tile = Tile { hidden, targets, exponentials, factors, of_hidden, outcomes };
+                    self.through_candidates(&mut tile);
                 });
             let (exponentials, factors) = (&*exponentials, &*factors);
             of_candidates.par_chunks_mut(CANDIDATES * width).enumerate().for_each_init(
@@ -168,7 +168,7 @@ impl<T: Number> Softmax<'_, T> {
     }
 
     /// Logits, their exponentials, losses, and the gradient of the hidden states of a tile.
-    fn through_candidates(&self, tile: Tile<'_, T>) {
+    fn through_candidates(&self, tile: &mut Tile<'_, T>) {
         let width = self.predictions.width;
         let in_tile = tile.targets.len();
         let weight = 1.0 / self.targets.len() as f64;
@@ -194,7 +194,9 @@ impl<T: Number> Softmax<'_, T> {
             self.meter.product(into, Accum::Replace, hidden, candidates.transpose(), T::of(1.0));
             let here = block * CANDIDATES * in_tile..block * CANDIDATES * in_tile + logits.len();
             if let Some(sample) = &self.sample {
-                logits.iter_mut().for_each(|logit| *logit += sample.raise);
+                for logit in logits.iter_mut() {
+                    *logit += sample.raise;
+                }
                 for place in hidden_places.iter().filter(|place| here.contains(place)) {
                     logits[place - here.start] = T::of(f64::NEG_INFINITY);
                 }
@@ -226,7 +228,7 @@ impl<T: Number> Softmax<'_, T> {
     }
 
     /// Adds what the targets add to the gradients; the mean loss.
-    fn finish(&self, outcomes: &[Outcome], gradients: Gradients<'_, T>) -> f64 {
+    fn finish(&self, outcomes: &[Outcome], gradients: &mut Gradients<'_, T>) -> f64 {
         let width = self.predictions.width;
         let mut sum = 0.0;
         for (row, (outcome, &target)) in outcomes.iter().zip(self.targets).enumerate() {
@@ -273,7 +275,9 @@ fn exponentials<T: Number>(
         sums[row] = sums[row] * smaller[row].double() + of_block[row].double();
         if smaller[row] < T::of(1.0) {
             let of_hidden = &mut of_hidden[row * width..][..width];
-            of_hidden.iter_mut().for_each(|value| *value *= smaller[row]);
+            for value in of_hidden {
+                *value *= smaller[row];
+            }
         }
     }
 }
@@ -317,7 +321,9 @@ mod tests {
                     of_items[item as usize * width + at] += factor * h[at];
                 }
             };
-            terms.iter().for_each(|(item, logit)| add(*item, weight * logit.exp() / sum));
+            for (item, logit) in &terms {
+                add(*item, weight * logit.exp() / sum);
+            }
             add(target, -weight);
         }
         [vec![sum_of_losses * weight], of_hidden, of_items]
@@ -348,7 +354,7 @@ mod tests {
                 let expected = twin(width, &hidden, &items, &targets, drawn);
                 let predictions = Predictions { width, hidden: &hidden, embeddings: &items };
                 let (mut of_hidden, mut of_items) = (vec![0.0; hidden.len()], vec![0.0; items.len()]);
-                let gradients = Gradients { hidden: &mut of_hidden, embeddings: &mut of_items };
+                let gradients = &mut Gradients { hidden: &mut of_hidden, embeddings: &mut of_items };
                 let (mut workspace, meter) = (Workspace::default(), Meter::default());
                 let loss = match drawn {
                     None => over_all(predictions, &targets, gradients, &mut workspace, &meter),

@@ -69,7 +69,9 @@ impl<T: Number> Attention<T> {
             let (seen, future) = row.split_at_mut(before + query + 1);
             let shift = largest(seen);
             let inverse = T::of(1.0) / T::exp_shifted(seen, shift);
-            seen.iter_mut().for_each(|weight| *weight *= inverse);
+            for weight in seen {
+                *weight *= inverse;
+            }
             future.fill(zero);
         }
     }

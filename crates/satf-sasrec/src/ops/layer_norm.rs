@@ -1,5 +1,8 @@
 //! Layer normalisation.
 
+// Code that is not inlined is not compiled for the vector registers that its caller was dispatched to.
+#![allow(clippy::inline_always)]
+
 use std::marker::PhantomData;
 
 use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor};
