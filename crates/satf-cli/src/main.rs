@@ -20,6 +20,8 @@ const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    #[cfg(feature = "sasrec")]
+    satf_sasrec::register();
     silence_decoders();
     let terminal = terminal::Terminal::install(arguments.quiet, arguments.verbose);
     let outcome = start_threads(arguments.threads).and_then(|()| match &arguments.command {

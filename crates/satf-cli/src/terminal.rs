@@ -3,9 +3,11 @@
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use satf::models::{Iteration, Snapshot};
 use satf::monitor::Monitor;
@@ -21,6 +23,7 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 pub(crate) struct Terminal {
     bar: ProgressBar,
     iterations: Arc<Mutex<Vec<Iteration>>>,
+    checkpoints: Option<PathBuf>,
 }
 
 impl Terminal {
@@ -28,8 +31,8 @@ impl Terminal {
     pub(crate) fn install(quiet: bool, verbose: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let terminal =
-            Terminal { bar: ProgressBar::with_draw_target(Some(0), target), iterations: Arc::default() };
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        let terminal = Terminal { bar, iterations: Arc::default(), checkpoints: None };
         let level = match (quiet, verbose) {
             (true, _) => Level::ERROR,
             (_, true) => Level::DEBUG,
@@ -47,6 +50,15 @@ impl Terminal {
             terminal.say(&format!("warning: Ctrl-C ends the process at once ({error})"));
         }
         terminal
+    }
+
+    /// The same, with a folder for unfinished training if one was asked for. The folder is made if it is not there.
+    pub(crate) fn with_checkpoints(&self, folder: Option<&Path>) -> anyhow::Result<Self> {
+        if let Some(folder) = folder {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("--checkpoints {}: cannot make the folder", folder.display()))?;
+        }
+        Ok(Terminal { checkpoints: folder.map(Path::to_owned), ..self.clone() })
     }
 
     /// A line on stderr, above the progress.
@@ -98,13 +110,21 @@ impl Monitor for Terminal {
         INTERRUPTED.load(Ordering::Relaxed)
     }
 
-    fn iteration(&self, report: &Iteration, _snapshot: &dyn Snapshot) -> ControlFlow<()> {
+    fn checkpoints(&self) -> Option<&Path> {
+        self.checkpoints.as_deref()
+    }
+
+    fn progressed(&self, report: &Iteration) {
         let measures: Vec<String> =
             report.measures.iter().map(|(name, value)| format!("{name} {}", brief(*value))).collect();
         let line =
             format!("iteration {}: {:.2} s, {}", report.iteration, report.seconds, measures.join(", "));
         self.narrate(&line);
         self.iterations.lock().unwrap_or_else(PoisonError::into_inner).push(report.clone());
+    }
+
+    fn iteration(&self, report: &Iteration, _snapshot: &dyn Snapshot) -> ControlFlow<()> {
+        self.progressed(report);
         if self.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -1,6 +1,7 @@
 //! What long work tells its caller while it runs, and what it asks of it.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use crate::models::{Iteration, Snapshot};
 
@@ -26,12 +27,41 @@ pub trait Monitor: Sync {
         ControlFlow::Continue(())
     }
 
+    /// An iteration of training is over after which the model is not looked at: only what was measured is told.
+    fn progressed(&self, _report: &Iteration) {}
+
+    /// The folder in which unfinished training is kept, if the caller wants that. Models whose training takes long keep
+    /// checkpoints there and go on from them.
+    fn checkpoints(&self) -> Option<&Path> {
+        None
+    }
+
+    /// What this monitor has to be told again if training goes on from a checkpoint. Asked after every iteration.
+    fn memory(&self) -> Option<Memory> {
+        None
+    }
+
+    /// Training goes on from a checkpoint: what this monitor remembered then, and the model of the iteration that was best. An
+    /// error if it cannot go on from there, and training begins anew.
+    fn recall(&self, _memory: &Memory, _best: Option<&dyn Snapshot>) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Training in one go is over. Called by models that do not iterate but serve several configurations at once: each of
     /// them can be had from `snapshot`.
     fn trained(&self, _snapshot: &dyn Snapshot) {}
 }
 
 impl Monitor for () {}
+
+/// What a monitor remembers of the iterations it saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Everything, in a form of its own.
+    pub text: String,
+    /// The iteration whose model it will want again.
+    pub best: Option<usize>,
+}
 
 /// The caller asked the work to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -83,6 +83,9 @@ pub(crate) struct EvaluateArguments {
     /// Iterations without growth that early stopping bears
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) patience: usize,
+    /// Keep unfinished training in this folder and go on from there, for models whose training takes long (sasrec)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) checkpoints: Option<PathBuf>,
     /// Lengths of the lists
     #[arg(long, value_name = "N", default_value = "10", value_delimiter = ',')]
     pub(crate) at: Vec<usize>,

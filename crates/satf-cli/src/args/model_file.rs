@@ -47,6 +47,9 @@ pub(crate) struct TrainArguments {
     /// Iterations without growth that training bears when it is validated
     #[arg(long, value_name = "N", default_value_t = 3, requires = "validate", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) patience: usize,
+    /// Keep unfinished training in this folder and go on from there, for models whose training takes long (sasrec)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) checkpoints: Option<PathBuf>,
     /// Do not learn from the newest part of the log: what `satf evaluate --test OFFSET` would score
     #[arg(long, value_name = "OFFSET")]
     pub(crate) leave_out: Option<Offset>,

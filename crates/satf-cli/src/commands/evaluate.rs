@@ -21,12 +21,13 @@ pub(crate) fn run(arguments: &EvaluateArguments, terminal: &Terminal) -> anyhow:
 
     let (log, _) = super::read(&arguments.log, terminal)?;
     let cut = protocol.cut(&log)?;
+    let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
     let several = choices.len() > 1;
     let mut runs = Vec::new();
     let mut reports = Vec::new();
     for choice in &mut choices {
         let stopped = match arguments.early_stopping {
-            Some(metric) if choice.has("num_iters") => {
+            Some(metric) if choice.configured.learner.iterations_key().is_some() => {
                 Some(stop_early(choice, &cut, metric, arguments.patience, terminal)?)
             }
             Some(_) => {
@@ -92,7 +93,7 @@ fn stop_early(
     let best = outcome.best.map(|best| best.iteration);
     if let Some(best) = best {
         tracing::info!("{}: {metric} on the validation part is best after {best} iterations", choice.label);
-        *choice = choice.with("num_iters", best as i64)?;
+        *choice = choice.with_iterations(best)?;
     }
     Ok(json!({ "metric": metric, "curve": curve, "best_iteration": best }))
 }

@@ -1,6 +1,6 @@
 //! `satf models`: what can be asked for, and what can be set.
 
-use satf::models::{MODELS, Preset};
+use satf::models::{Preset, models};
 use serde_json::{Map, Value, json};
 
 use crate::args::ModelsArguments;
@@ -12,10 +12,10 @@ pub(crate) fn run(arguments: &ModelsArguments, _terminal: &Terminal) -> anyhow::
         let entry = |entry: &satf::models::ModelEntry| {
             (entry.name.to_owned(), json!({ "summary": entry.summary, "defaults": entry.defaults() }))
         };
-        return table::print_json(&Value::Object(MODELS.iter().map(entry).collect::<Map<_, _>>()));
+        return table::print_json(&Value::Object(models().into_iter().map(entry).collect::<Map<_, _>>()));
     }
     let mut text = String::new();
-    for entry in MODELS {
+    for entry in models() {
         text.push_str(&format!("{}: {}\n", entry.name, entry.summary));
         for (key, value) in entry.defaults() {
             let value = if value.is_null() { "not set".to_owned() } else { value.to_string() };

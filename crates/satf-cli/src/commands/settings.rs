@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use satf::models::{Configured, MODELS, ModelEntry, Preset};
+use satf::models::{Configured, ModelEntry, Preset, models};
 use toml::{Table, Value};
 
 use crate::args::ModelArguments;
@@ -43,6 +43,13 @@ impl Choice {
         let mut table = self.table.clone();
         table.extend(keys.iter().map(|(key, value)| ((*key).to_owned(), Value::Integer(*value))));
         Choice::new(self.label.clone(), self.entry, table)
+    }
+
+    /// The same for another number of iterations, if the model has such a number.
+    pub(crate) fn with_iterations(&self, iterations: usize) -> anyhow::Result<Self> {
+        let iterations = i64::try_from(iterations)?;
+        let key = self.configured.learner.iterations_key();
+        self.with_all(&key.map(|key| (key, iterations)).into_iter().collect::<Vec<_>>())
     }
 
     /// Whether the model has such a key.
@@ -151,7 +158,7 @@ pub(crate) fn add_shared(table: &mut Table, entry: &ModelEntry, shared: SharedKe
 }
 
 fn is_model(name: &str) -> bool {
-    MODELS.iter().any(|entry| entry.name == name)
+    models().iter().any(|entry| entry.name == name)
 }
 
 fn read_table(path: &Path) -> anyhow::Result<Table> {

@@ -28,6 +28,7 @@ pub(crate) fn run(arguments: &TrainArguments, terminal: &Terminal) -> anyhow::Re
     let protocol = preset.map(|preset| preset.protocol);
     let ties = arguments.ties.or(protocol.map(|protocol| protocol.ties)).unwrap_or_default();
     let mut choice = choose(arguments, protocol.map(|protocol| protocol.max_len))?;
+    let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
 
     let (log, _) = super::read(&arguments.log, terminal)?;
     let timeline = Timeline::new(&log, ties, arguments.seed);
@@ -124,7 +125,7 @@ fn validate(
     let best_iteration = outcome.best.as_ref().map(|best| best.iteration);
     let model = outcome.best.map_or(last, |best| best.model);
     if let Some(best) = best_iteration {
-        *choice = choice.with("num_iters", best as i64)?;
+        *choice = choice.with_iterations(best)?;
     }
     let mut evaluation = measure(&*model, partition, terminal)?;
     if arguments.quantize != Quantization::None {

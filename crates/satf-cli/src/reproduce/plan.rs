@@ -120,7 +120,7 @@ pub(crate) fn cells<'a>(
             };
             for task in tasks(suite, model, dataset.dataset, first_seed) {
                 let choice = configure(task)?;
-                if task == Task::Curve && !choice.has("num_iters") {
+                if task == Task::Curve && choice.configured.learner.iterations_key().is_none() {
                     continue;
                 }
                 let name = [&dataset.dataset.name, &slug(&model.name), tag, &task.file_name()];
@@ -163,10 +163,13 @@ fn configure(
     let choice = Choice::new(label, entry, settings)?;
     match task {
         Task::Score { .. } => Ok(choice),
-        Task::Curve => {
-            let iterations = choice.configured.configuration["num_iters"].as_i64().unwrap_or(1);
-            choice.with("num_iters", iterations + suite.curve_iterations as i64)
-        }
+        Task::Curve => match choice.configured.learner.iterations_key() {
+            Some(key) => {
+                let iterations = choice.configured.configuration[key].as_i64().unwrap_or(1);
+                choice.with(key, iterations + suite.curve_iterations as i64)
+            }
+            None => Ok(choice),
+        },
         Task::Time { rank } => with_item_rank(&choice, rank as i64),
     }
 }

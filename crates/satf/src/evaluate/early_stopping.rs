@@ -1,18 +1,22 @@
 //! Stops training when a metric on the validation part no longer grows, and keeps the best iteration.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
 
 use super::metrics::{Estimate, Metric};
 use super::protocol::{EvaluateOptions, evaluate};
 use crate::models::{Iteration, Recommender, Snapshot};
-use crate::monitor::Monitor;
+use crate::monitor::{Memory, Monitor};
 use crate::prepare::Holdout;
 
 /// A monitor that scores every iteration on a holdout.
 ///
 /// Everything else is passed on to the monitor inside. Training ends when the metric has not grown for `patience`
-/// iterations; [`EarlyStopping::outcome`] has the curve and the best model.
+/// scores, which is as many iterations for a model that reports every one; [`EarlyStopping::outcome`] has the curve and the
+/// best model.
 pub struct EarlyStopping<'a> {
     holdout: &'a Holdout,
     num_items: usize,
@@ -95,6 +99,54 @@ impl Monitor for EarlyStopping<'_> {
         self.inner.trained(snapshot);
     }
 
+    fn progressed(&self, report: &Iteration) {
+        self.inner.progressed(report);
+    }
+
+    fn checkpoints(&self) -> Option<&Path> {
+        self.inner.checkpoints()
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let remembered = Remembered {
+            metric: self.metric.to_string(),
+            events: self.holdout.events.len(),
+            curve: state.curve.iter().map(|(iteration, estimate)| (*iteration, Bits::of(estimate))).collect(),
+        };
+        let text = serde_json::to_string(&remembered).ok()?;
+        Some(Memory { text, best: state.best.as_ref().map(|best| best.iteration) })
+    }
+
+    fn recall(&self, memory: &Memory, best: Option<&dyn Snapshot>) -> Result<(), String> {
+        let remembered: Remembered = serde_json::from_str(&memory.text)
+            .map_err(|error| format!("no curve of early stopping: {error}"))?;
+        let (metric, events) = (self.metric.to_string(), self.holdout.events.len());
+        if remembered.metric != metric || remembered.events != events {
+            return Err(format!(
+                "it watched {} on {} events, this training watches {metric} on {events}",
+                remembered.metric, remembered.events
+            ));
+        }
+        let curve: Vec<(usize, Estimate)> =
+            remembered.curve.iter().map(|(iteration, bits)| (*iteration, bits.estimate())).collect();
+        let best = match (memory.best, best) {
+            (None, _) => None,
+            (Some(iteration), Some(snapshot)) => {
+                let on_curve = curve.iter().find(|(at, _)| *at == iteration);
+                let estimate = on_curve.ok_or("its best iteration is not on its curve")?.1;
+                let model = snapshot.recommender().map_err(|error| error.to_string())?;
+                Some(Best { iteration, estimate, model })
+            }
+            (Some(iteration), None) => {
+                return Err(format!("the model of its best iteration {iteration} is missing"));
+            }
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = State { curve, best, failure: None };
+        Ok(())
+    }
+
     fn iteration(&self, report: &Iteration, snapshot: &dyn Snapshot) -> ControlFlow<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (estimate, model) = match self.score(snapshot) {
@@ -105,15 +157,48 @@ impl Monitor for EarlyStopping<'_> {
             }
         };
         state.curve.push((report.iteration, estimate));
+        let mut report = report.clone();
+        report.measures.push(("validation", estimate.value));
         if state.best.as_ref().is_none_or(|best| estimate.value > best.estimate.value) {
             state.best = Some(Best { iteration: report.iteration, estimate, model });
         }
         let best = state.best.as_ref().map_or(0, |best| best.iteration);
-        self.inner.iteration(report, snapshot)?;
-        if report.iteration - best >= self.patience {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
+        self.inner.iteration(&report, snapshot)?;
+        let since_best = state.curve.iter().rev().take_while(|(iteration, _)| *iteration != best).count();
+        if since_best >= self.patience { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// What early stopping keeps in a checkpoint.
+#[derive(Serialize, Deserialize)]
+struct Remembered {
+    metric: String,
+    events: usize,
+    curve: Vec<(usize, Bits)>,
+}
+
+/// An estimate to the last bit, which decimals in JSON are not.
+#[derive(Serialize, Deserialize)]
+struct Bits {
+    value: u64,
+    stderr: Option<u64>,
+    interval: Option<[u64; 2]>,
+}
+
+impl Bits {
+    fn of(estimate: &Estimate) -> Self {
+        Bits {
+            value: estimate.value.to_bits(),
+            stderr: estimate.stderr.map(f64::to_bits),
+            interval: estimate.interval.map(|interval| interval.map(f64::to_bits)),
+        }
+    }
+
+    fn estimate(&self) -> Estimate {
+        Estimate {
+            value: f64::from_bits(self.value),
+            stderr: self.stderr.map(f64::from_bits),
+            interval: self.interval.map(|interval| interval.map(f64::from_bits)),
         }
     }
 }
@@ -124,7 +209,7 @@ mod tests {
     use crate::interactions::ItemIndex;
     use crate::models::{ModelError, Shares, Tensor};
     use crate::prepare::testing::log;
-    use crate::prepare::{Split, SplitScheme, TiePolicy, Timeline};
+    use crate::prepare::{Partition, Split, SplitScheme, TiePolicy, Timeline};
 
     /// Puts the right answers at the top in iteration `self.good` only.
     struct Oracle<'a> {
@@ -170,28 +255,80 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_best_iteration_is_kept_and_patience_ends_training() {
+    fn partition() -> Partition {
         let rows: Vec<(i64, i64, i64)> =
             (0..300).map(|at| (at % 7, (at * at + at / 3) % 23, at * 3600)).collect();
         let log = log(&rows);
         let scheme =
             SplitScheme::Calendar { valid: "2days".parse().unwrap(), test: "3days".parse().unwrap() };
-        let partition = Split::new(Timeline::new(&log, TiePolicy::File, 0), scheme).unwrap().test().unwrap();
-        let items = partition.train.num_items();
-        let stopping = EarlyStopping::new(&partition.holdout, items, "NDCG@3".parse().unwrap(), 2, &());
-        let mut ran = 0;
-        for iteration in 1..=10 {
-            ran = iteration;
-            let snapshot = Oracle { holdout: &partition.holdout, items, right: iteration == 3 };
+        Split::new(Timeline::new(&log, TiePolicy::File, 0), scheme).unwrap().test().unwrap()
+    }
+
+    /// Reports these iterations until training is ended; right answers come in iteration `right` only. The last one reported.
+    fn report(stopping: &EarlyStopping<'_>, iterations: impl Iterator<Item = usize>, right: usize) -> usize {
+        let mut last = 0;
+        for iteration in iterations {
+            last = iteration;
+            let (holdout, items) = (stopping.holdout, stopping.num_items);
+            let snapshot = Oracle { holdout, items, right: iteration == right };
             let report = Iteration { iteration, seconds: 0.0, measures: Vec::new() };
             if stopping.iteration(&report, &snapshot).is_break() {
                 break;
             }
         }
+        last
+    }
+
+    fn watch<'a>(partition: &'a Partition, metric: &str) -> EarlyStopping<'a> {
+        let items = partition.train.num_items();
+        EarlyStopping::new(&partition.holdout, items, metric.parse().unwrap(), 2, &())
+    }
+
+    #[test]
+    fn the_best_iteration_is_kept_and_patience_ends_training() {
+        let partition = partition();
+        let stopping = watch(&partition, "NDCG@3");
+        let ran = report(&stopping, 1..=10, 3);
         let outcome = stopping.outcome().unwrap();
         let best = outcome.best.unwrap();
         assert_eq!((ran, best.iteration, outcome.curve.len()), (5, 3, 5));
         assert!(best.estimate.value > outcome.curve[0].1.value);
+    }
+
+    #[test]
+    fn patience_counts_scores_where_iterations_are_left_out() {
+        let partition = partition();
+        let stopping = watch(&partition, "NDCG@3");
+        let ran = report(&stopping, (20..=200).step_by(20), 60);
+        let outcome = stopping.outcome().unwrap();
+        assert_eq!((ran, outcome.best.unwrap().iteration, outcome.curve.len()), (100, 60, 5));
+    }
+
+    #[test]
+    fn what_it_remembers_is_enough_to_go_on() {
+        let partition = partition();
+        let unbroken = watch(&partition, "NDCG@3");
+        report(&unbroken, 1..=10, 3);
+        let unbroken = unbroken.outcome().unwrap();
+
+        let first = watch(&partition, "NDCG@3");
+        report(&first, 1..=4, 3);
+        let memory = first.memory().unwrap();
+        assert_eq!(memory.best, Some(3));
+        let best = Oracle { holdout: &partition.holdout, items: first.num_items, right: true };
+        let second = watch(&partition, "NDCG@3");
+        second.recall(&memory, Some(&best)).unwrap();
+        report(&second, 5..=10, 3);
+        let resumed = second.outcome().unwrap();
+        assert_eq!(resumed.curve, unbroken.curve);
+        assert_eq!(resumed.best.unwrap().iteration, 3);
+
+        let refused = |stopping: EarlyStopping<'_>, memory: &Memory, best: Option<&dyn Snapshot>| {
+            stopping.recall(memory, best).unwrap_err()
+        };
+        assert!(refused(watch(&partition, "HR@3"), &memory, Some(&best)).contains("NDCG@3"));
+        assert!(refused(watch(&partition, "NDCG@3"), &memory, None).contains("missing"));
+        let rubbish = Memory { text: "no".to_owned(), best: None };
+        assert!(refused(watch(&partition, "NDCG@3"), &rubbish, None).contains("no curve"));
     }
 }

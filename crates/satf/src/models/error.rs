@@ -1,6 +1,7 @@
 //! What can be wrong with a configuration or with fitting it.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use crate::monitor::Cancelled;
 
@@ -75,6 +76,16 @@ pub enum ModelError {
         quantization: &'static str,
         /// Why not.
         reason: &'static str,
+    },
+    /// Training cannot go on from a checkpoint, or cannot keep one.
+    #[error("{model}: checkpoint {}: {reason}", path.display())]
+    Checkpoint {
+        /// The model's name.
+        model: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
     /// The caller asked to stop.
     #[error(transparent)]

@@ -161,6 +161,10 @@ impl Learner for GaSatfConfig {
         &["rescaled"]
     }
 
+    fn iterations_key(&self) -> Option<&'static str> {
+        Some("num_iters")
+    }
+
     fn plan(&self, histories: &Histories) -> Result<Option<Plan>, ModelError> {
         self.check()?;
         self.model().plan(histories).map(Some)

@@ -180,6 +180,10 @@ impl Learner for LaSatfConfig {
         &["rescaled"]
     }
 
+    fn iterations_key(&self) -> Option<&'static str> {
+        Some("num_iters")
+    }
+
     fn plan(&self, histories: &Histories) -> Result<Option<Plan>, ModelError> {
         self.check()?;
         self.model().plan(histories).map(Some)

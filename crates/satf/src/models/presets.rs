@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::registry::nearest;
+use super::registry::{nearest, registered};
 use crate::prepare::{Offset, TiePolicy};
 
 /// A named configuration, such as `pure-svd-n/amz-b`.
@@ -63,16 +63,25 @@ impl Preset {
         })
     }
 
-    /// Every preset, in the order of the file they are kept in.
-    #[allow(clippy::missing_panics_doc)]
+    /// Every preset, in the order of the file they are kept in; then those of registered models.
+    ///
+    /// # Panics
+    /// If the presets of a registered model cannot be read.
     pub fn all() -> Vec<Preset> {
-        parse(include_str!("presets.toml")).expect("invariant: the presets shipped are read by a test")
+        let shipped: Table =
+            include_str!("presets.toml").parse().expect("invariant: the presets shipped are read by a test");
+        let protocols = shipped.get("protocol").and_then(Value::as_table).cloned().unwrap_or_default();
+        let mut all = parse(&shipped, &protocols).expect("invariant: the presets shipped are read by a test");
+        for entry in registered() {
+            let file = entry.presets.parse().ok();
+            let presets = file.and_then(|file| parse(&file, &protocols));
+            all.extend(presets.unwrap_or_else(|| panic!("the presets of {} cannot be read", entry.name)));
+        }
+        all
     }
 }
 
-fn parse(text: &str) -> Option<Vec<Preset>> {
-    let file: Table = text.parse().ok()?;
-    let protocols = file.get("protocol")?.as_table()?;
+fn parse(file: &Table, protocols: &Table) -> Option<Vec<Preset>> {
     let mut presets = Vec::new();
     for (family, datasets) in file.iter().filter(|(family, _)| *family != "protocol") {
         let datasets = datasets.as_table()?;

@@ -42,6 +42,12 @@ pub trait Recommender: Send + Sync {
     /// If an item is outside the catalogue.
     fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares;
 
+    /// Whether scores are sums of what single items add. Where they are not, all of a score is in the base of
+    /// [`Recommender::shares`], and nothing is explained by it.
+    fn has_shares(&self) -> bool {
+        true
+    }
+
     /// How alike every item is to `item`; higher is more. By default what comes after a history of this item alone.
     ///
     /// # Panics
@@ -81,6 +87,12 @@ pub trait Learner: Send + Sync {
         &[]
     }
 
+    /// The key that says how many iterations to learn for, if the model learns iteratively. [`Iteration::iteration`] counts in its
+    /// unit: trained anew with that value, the model is what it was then.
+    fn iterations_key(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What an iteration on these histories will cost and how it will be done, for models that plan ahead.
     fn plan(&self, _histories: &Histories) -> Result<Option<Plan>, ModelError> {
         Ok(None)
@@ -118,7 +130,7 @@ pub struct Variant {
 /// What an iterative model reports after each iteration.
 #[derive(Clone, Debug, Serialize)]
 pub struct Iteration {
-    /// Counted from 1.
+    /// Counted from 1. Numbers may be left out: a model may be worth looking at every few iterations only.
     pub iteration: usize,
     /// Wall-clock seconds of this iteration.
     pub seconds: f64,

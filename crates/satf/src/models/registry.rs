@@ -1,4 +1,10 @@
 //! Models by name, configured by key and value, as the command line and configuration files do.
+//!
+//! The models of this crate are always known. A model of another crate, whose dependencies are too heavy for this one,
+//! [`register`]s once at the start of a program and is found like all others from then on: by name, in model files, with its
+//! presets and its spaces for tuning.
+
+use std::sync::{PoisonError, RwLock};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +23,10 @@ pub struct ModelEntry {
     pub name: &'static str,
     /// What it is, in a few words.
     pub summary: &'static str,
+    /// Presets of its own, in the form of this crate's `presets.toml`; protocols are those of this crate.
+    pub(super) presets: &'static str,
+    /// Spaces of its own for tuning, in the form of this crate's `spaces.toml`.
+    pub(crate) spaces: &'static str,
     defaults: fn() -> serde_json::Map<String, serde_json::Value>,
     fault: fn(&Table) -> Option<String>,
     build: fn(Table) -> Result<Configured, ConfigError>,
@@ -70,18 +80,33 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
     (distance <= 2 + written.chars().count() / 4).then_some(name)
 }
 
+/// Models of other crates, in the order they registered.
+static REGISTERED: RwLock<Vec<&'static ModelEntry>> = RwLock::new(Vec::new());
+
+/// Makes a model of another crate known. A name that is known already stays with the model that has it, so registering twice
+/// does nothing.
+pub fn register(entry: &'static ModelEntry) {
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    if !MODELS.iter().chain(registered.iter().copied()).any(|known| known.name == entry.name) {
+        registered.push(entry);
+    }
+}
+
+/// Every model that can be asked for: those of this crate, then those registered.
+pub fn models() -> Vec<&'static ModelEntry> {
+    MODELS.iter().chain(registered()).collect()
+}
+
+/// The models of other crates.
+pub(crate) fn registered() -> Vec<&'static ModelEntry> {
+    REGISTERED.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 const fn entry<C>(name: &'static str, summary: &'static str) -> ModelEntry
 where
     C: Learner + Default + Serialize + DeserializeOwned + 'static,
 {
-    ModelEntry {
-        name,
-        summary,
-        defaults: defaults::<C>,
-        fault: fault::<C>,
-        build: build::<C>,
-        read: read::<C>,
-    }
+    ModelEntry::new::<C>(name, summary)
 }
 
 /// Every model of this crate.
@@ -97,10 +122,34 @@ pub const MODELS: &[ModelEntry] = &[
 ];
 
 impl ModelEntry {
+    /// A model that is configured by `C`.
+    pub const fn new<C>(name: &'static str, summary: &'static str) -> Self
+    where
+        C: Learner + Default + Serialize + DeserializeOwned + 'static,
+    {
+        ModelEntry {
+            name,
+            summary,
+            presets: "",
+            spaces: "",
+            defaults: defaults::<C>,
+            fault: fault::<C>,
+            build: build::<C>,
+            read: read::<C>,
+        }
+    }
+
+    /// The same with presets and spaces of its own: the text of a `presets.toml` without protocols, and of a `spaces.toml`.
+    #[must_use]
+    pub const fn with(self, presets: &'static str, spaces: &'static str) -> Self {
+        ModelEntry { presets, spaces, ..self }
+    }
+
     /// The model called `name`.
     pub fn find(name: &str) -> Result<&'static ModelEntry, ConfigError> {
-        let names = || MODELS.iter().map(|entry| entry.name);
-        MODELS.iter().find(|entry| entry.name == name).ok_or_else(|| ConfigError::UnknownModel {
+        let models = models();
+        let names = || models.iter().map(|entry| entry.name);
+        models.iter().copied().find(|entry| entry.name == name).ok_or_else(|| ConfigError::UnknownModel {
             name: name.to_owned(),
             nearest: nearest(name, names()).map(str::to_owned),
             known: names().collect(),

@@ -73,7 +73,7 @@ impl TensorType {
 }
 
 /// A value of an array: little-endian in files.
-pub(crate) trait Element: Copy + Send + Sync + 'static {
+pub trait Element: Copy + Send + Sync + 'static {
     /// Its type.
     const TYPE: TensorType;
     /// The value of so many bytes.
@@ -157,18 +157,14 @@ impl<'a> Tensor<'a> {
     ///
     /// # Panics
     /// If the shape does not hold as many values.
-    pub(crate) fn new<T: Element>(
-        name: &'static str,
-        shape: &[usize],
-        values: impl Into<Cow<'a, [T]>>,
-    ) -> Self {
+    pub fn new<T: Element>(name: &'static str, shape: &[usize], values: impl Into<Cow<'a, [T]>>) -> Self {
         let values: Cow<'a, [T]> = values.into();
         assert_eq!(shape.iter().product::<usize>(), values.len(), "values of tensor {name}");
         Tensor { name, shape: shape.to_vec(), kind: T::TYPE, values: Box::new(values) }
     }
 
     /// A list.
-    pub(crate) fn list<T: Element>(name: &'static str, values: impl Into<Cow<'a, [T]>>) -> Self {
+    pub fn list<T: Element>(name: &'static str, values: impl Into<Cow<'a, [T]>>) -> Self {
         let values: Cow<'a, [T]> = values.into();
         Tensor::new(name, &[values.len()], values)
     }
@@ -261,11 +257,7 @@ impl<'a> StoredTensors<'a> {
     }
 
     /// The values of an array of the type asked for and of this shape, where `None` stands for any extent.
-    pub(crate) fn values<T: Element>(
-        &self,
-        name: &str,
-        shape: &[Option<usize>],
-    ) -> Result<Vec<T>, TensorError> {
+    pub fn values<T: Element>(&self, name: &str, shape: &[Option<usize>]) -> Result<Vec<T>, TensorError> {
         let expected = || {
             let extents = shape.iter().map(|extent| extent.map_or("any".to_owned(), |n| n.to_string()));
             format!("{} of shape [{}]", T::TYPE.name(), extents.collect::<Vec<_>>().join(", "))

@@ -41,6 +41,14 @@ pub enum RecommendError {
         /// Items the model knows.
         num_items: usize,
     },
+    /// The model cannot say what an item of a history adds to a score.
+    #[error(
+        "{model} does not explain its scores: they are no sum of shares of past items; linear models such as la-satf do"
+    )]
+    NoShares {
+        /// The model.
+        model: String,
+    },
     /// A boost that is no number.
     #[error("boost of item {item} = {boost}: expected a finite number")]
     Boost {

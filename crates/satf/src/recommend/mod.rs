@@ -238,6 +238,9 @@ impl Model {
     pub fn explain(&self, history: &[ItemIndex], item: ItemIndex) -> Result<Explanation, RecommendError> {
         check_items("history", history, self.num_items())?;
         check_items("item", &[item], self.num_items())?;
+        if !self.recommender.has_shares() {
+            return Err(RecommendError::NoShares { model: self.manifest.model.clone() });
+        }
         let mut scores = vec![0f32; self.num_items()];
         self.recommender.score_batch(&[history], &mut scores);
         let shares = self.recommender.shares(history, item);

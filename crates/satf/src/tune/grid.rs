@@ -20,6 +20,8 @@ const MOST_POINTS: usize = 2_000_000;
 pub struct Grid {
     entry: &'static ModelEntry,
     base: Table,
+    /// The key that says how many iterations there are at most.
+    iterations_key: Option<&'static str>,
     /// Keys that are trained with.
     trained: Vec<Dimension>,
     /// Keys that one training serves for every value.
@@ -55,7 +57,8 @@ impl Grid {
         histories: &Histories,
     ) -> Result<Grid, TuneError> {
         let defaults = entry.defaults();
-        let served_keys = entry.configure(&Table::new())?.learner.variant_keys();
+        let learner = entry.configure(&Table::new())?.learner;
+        let (served_keys, iterations_key) = (learner.variant_keys(), learner.iterations_key());
         check_keys(space, &defaults)?;
         let (served, trained): (Vec<Dimension>, Vec<Dimension>) = space
             .dimensions
@@ -68,8 +71,16 @@ impl Grid {
             let fault = format!("{num_points} points: expected at most {MOST_POINTS}; take coarser steps");
             return Err(TuneError::Space { name: space.name.clone(), faults: vec![fault] });
         }
-        let mut grid =
-            Grid { entry, base: base.clone(), trained, served, trainings: vec![], sets: vec![], num_points };
+        let mut grid = Grid {
+            entry,
+            base: base.clone(),
+            iterations_key,
+            trained,
+            served,
+            trainings: vec![],
+            sets: vec![],
+            num_points,
+        };
 
         let values = grid.values(&defaults);
         let valid_served = |place: usize| -> Result<Vec<usize>, TuneError> {
@@ -117,6 +128,11 @@ impl Grid {
         self.num_points
     }
 
+    /// The key that says how many iterations there are at most, if the model learns iteratively.
+    pub fn iterations_key(&self) -> Option<&'static str> {
+        self.iterations_key
+    }
+
     /// The trainings as a sampler sees them.
     pub fn candidates(&self) -> Candidates {
         let axes = self.trained.iter().map(|dimension| Axis {
@@ -133,7 +149,7 @@ impl Grid {
     /// The keys that tell a training from the others.
     pub fn keys(&self, training: usize) -> Map<String, serde_json::Value> {
         point(&self.trained, self.trainings[training].place)
-            .filter(|(key, _)| key != "num_iters")
+            .filter(|(key, _)| self.iterations_key.is_none_or(|iterations| key != iterations))
             .filter_map(|(key, value)| Some((key, serde_json::to_value(value).ok()?)))
             .collect()
     }

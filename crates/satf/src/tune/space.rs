@@ -16,7 +16,10 @@ use toml::{Table, Value};
 
 use super::TuneError;
 use super::constraint::Constraint;
-use crate::models::nearest;
+use crate::models::{nearest, registered};
+
+/// Keys that models have for their number of iterations ([`Learner::iterations_key`](crate::models::Learner::iterations_key)).
+const ITERATION_KEYS: [&str; 2] = ["num_iters", "epochs"];
 
 /// Most values a key may have.
 const MOST_VALUES: usize = 10_000;
@@ -61,9 +64,13 @@ impl Space {
     }
 
     /// The spaces of a model.
-    #[allow(clippy::missing_panics_doc)]
+    ///
+    /// # Panics
+    /// If the spaces of a registered model cannot be read.
     pub fn all(model: &str) -> Vec<Space> {
-        let shipped: Table = include_str!("spaces.toml").parse().expect("invariant: a test reads the spaces");
+        let own = registered().into_iter().find(|entry| entry.name == model).map(|entry| entry.spaces);
+        let text = own.unwrap_or(include_str!("spaces.toml"));
+        let shipped: Table = text.parse().expect("invariant: a test reads the spaces");
         let spaces = shipped.get(model).and_then(Value::as_table).cloned().unwrap_or_default();
         let parse = |(name, space): (&String, &Value)| {
             let table = space.as_table().cloned().unwrap_or_default();
@@ -190,9 +197,9 @@ impl Dimension {
         if values.is_empty() || values.len() > MOST_VALUES {
             return Err(format!("{key} has {} values: expected 1 to {MOST_VALUES}", values.len()));
         }
-        if key == "num_iters" && values.len() > 1 {
+        if ITERATION_KEYS.contains(&key) && values.len() > 1 {
             return Err(format!(
-                "num_iters = {given}: expected one number, the most iterations; every number up to it is scored"
+                "{key} = {given}: expected one number, the most iterations; every number up to it is scored"
             ));
         }
         Ok(Dimension { key: key.to_owned(), values })

@@ -35,7 +35,7 @@ pub struct Trial {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Score {
-    /// Its keys beyond those of the training: `num_iters`, `rescaled`, `rank`.
+    /// Its keys beyond those of the training: `num_iters` or `epochs`, `rescaled`, `rank`.
     pub keys: Map<String, Value>,
     /// The metric.
     pub value: f64,
@@ -135,6 +135,7 @@ impl Scoring<'_> {
         let watch = Watch {
             scoring: self,
             monitor,
+            iterations_key: grid.iterations_key().unwrap_or("num_iters"),
             state: Mutex::new(Curves {
                 variants: grid.variants(training).into_iter().map(Curve::new).collect(),
                 scores: Vec::new(),
@@ -183,6 +184,7 @@ impl Monitor for OnlyCancels<'_> {
 struct Watch<'a> {
     scoring: Scoring<'a>,
     monitor: &'a dyn Monitor,
+    iterations_key: &'static str,
     state: Mutex<Curves>,
 }
 
@@ -195,22 +197,25 @@ struct Curves {
 struct Curve {
     keys: Map<String, Value>,
     variant: Variant,
-    /// Best value and its iteration.
-    best: Option<(f64, usize)>,
+    best: Option<f64>,
+    /// Scores since the best one.
+    since_best: usize,
     stopped: bool,
 }
 
 impl Curve {
     fn new((keys, variant): (Map<String, Value>, Variant)) -> Self {
-        Curve { keys, variant, best: None, stopped: false }
+        Curve { keys, variant, best: None, since_best: 0, stopped: false }
     }
 
-    /// Takes note of a value, and stops if none has been higher for `patience` iterations.
-    fn note(&mut self, value: f64, iteration: usize, patience: usize) {
-        if self.best.is_none_or(|(best, _)| value > best) {
-            self.best = Some((value, iteration));
+    /// Takes note of a value, and stops if the last `patience` values were no higher than the best before them.
+    fn note(&mut self, value: f64, patience: usize) {
+        if self.best.is_none_or(|best| value > best) {
+            (self.best, self.since_best) = (Some(value), 0);
+        } else {
+            self.since_best += 1;
         }
-        self.stopped = self.best.is_some_and(|(_, best)| iteration - best >= patience);
+        self.stopped = self.since_best >= patience;
     }
 }
 
@@ -227,8 +232,8 @@ impl Watch<'_> {
             let estimate = self.scoring.score(&*model, self.monitor)?;
             let mut keys = curve.keys.clone();
             if let Some(iteration) = iteration {
-                keys.insert("num_iters".to_owned(), json!(iteration));
-                curve.note(estimate.value, iteration, self.scoring.patience);
+                keys.insert(self.iterations_key.to_owned(), json!(iteration));
+                curve.note(estimate.value, self.scoring.patience);
             }
             curves.scores.push(Score::new(keys, estimate));
         }

@@ -1,0 +1,141 @@
+//! The page, from the cells that are done.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use satf::evaluate::Estimate;
+use satf::models::Preset;
+use satf::prepare::TiePolicy;
+
+use super::cells::{Candidate, Tested, name_of, path, read};
+use super::{DATASETS, Dataset, Error};
+
+const NOTES: &str = "\
+Test split, refit on training + validation, all items ranked, n = 10, ± one standard error of the events. `ce` is the softmax \
+over the whole catalogue; its configuration is the best of the candidates below on the validation part (NDCG@10 after every epoch, \
+training ends after five epochs without growth), its number of epochs the best one there. `bce` is the paper's configuration: \
+one sampled negative a position, one head, the paper's width, blocks, dropout, step size and batch. Where fewer epochs were run \
+than the paper's the row says so. The paper's figures carry a mark: = within two standard errors of ours, ▲ ours is above, ▼ below.";
+
+pub(crate) fn page(work: &Path) -> Result<String, Error> {
+    let mut text = format!(
+        "# SASRec, the neural baseline\n\nMade by `cargo run --release -p satf-sasrec --example sasrec_results -- DATA OUTPUT` with satf \
+         {}, on {} cores.\n\n{NOTES}\n",
+        env!("CARGO_PKG_VERSION"),
+        rayon::current_num_threads(),
+    );
+    for dataset in &DATASETS {
+        write!(text, "\n## {}\n\n", dataset.title)?;
+        let rows = rows(work, dataset)?;
+        if rows.is_empty() {
+            text.push_str("Not run yet.\n");
+            continue;
+        }
+        text.push_str("| loss | ties | NDCG | HR | COV | epochs | seconds an epoch | paper |\n|---|---|---|---|---|---|---|---|\n");
+        text.push_str(&rows);
+        text.push_str(&candidates(work, dataset)?);
+    }
+    Ok(text)
+}
+
+const ORDERS: [TiePolicy; 2] = [TiePolicy::File, TiePolicy::Shuffle];
+
+fn rows(work: &Path, dataset: &Dataset) -> Result<String, Error> {
+    let mut text = String::new();
+    for ties in ORDERS {
+        if let Some(best) = best(work, dataset, ties)? {
+            let number =
+                dataset.candidates.iter().position(|text| *text == best.settings).unwrap_or_default();
+            let cell: Option<Tested> = read(&path(work, dataset, ties, &format!("ce-{number}")))?;
+            if let Some(tested) = cell {
+                let epochs = tested.epochs.to_string();
+                text.push_str(&row("**ce**", ties, &tested, &epochs, None));
+            }
+        }
+    }
+    let preset = Preset::find(&format!("sasrec/{}", dataset.preset))?;
+    let asked = preset.settings.get("epochs").and_then(toml::Value::as_integer).unwrap_or(100) as usize;
+    for ties in ORDERS {
+        // The largest budget that ran.
+        for epochs in (1..=asked).rev() {
+            let cell: Option<Tested> = read(&path(work, dataset, ties, &format!("bce-{epochs}")))?;
+            if let Some(tested) = cell {
+                let shown = match epochs {
+                    _ if epochs == asked => epochs.to_string(),
+                    _ => format!("{epochs} of the paper's {asked}"),
+                };
+                let paper = dataset.paper.filter(|_| ties == TiePolicy::File);
+                text.push_str(&row("bce", ties, &tested, &shown, paper));
+                break;
+            }
+        }
+    }
+    Ok(text)
+}
+
+fn row(loss: &str, ties: TiePolicy, tested: &Tested, epochs: &str, paper: Option<[f64; 2]>) -> String {
+    let paper = paper.map_or_else(String::new, |[ndcg, hit_rate]| {
+        let ndcg = marked(ndcg, &tested.ndcg);
+        format!("{ndcg}, {}", marked(hit_rate, &tested.hit_rate))
+    });
+    format!(
+        "| {loss} | {} | {} | {} | {:.3} | {epochs} | {:.1} | {paper} |\n",
+        name_of(ties),
+        shown(&tested.ndcg),
+        shown(&tested.hit_rate),
+        tested.coverage,
+        tested.seconds / tested.epochs.max(1) as f64,
+    )
+}
+
+fn shown(estimate: &Estimate) -> String {
+    format!("{:.4} ± {:.4}", estimate.value, estimate.stderr.unwrap_or(0.0))
+}
+
+/// A figure of the paper, which is rounded to three digits, and how ours compares.
+fn marked(paper: f64, ours: &Estimate) -> String {
+    let mark = match ours.value - paper {
+        difference if difference.abs() <= 2.0 * ours.stderr.unwrap_or(0.0) + 0.0005 => '=',
+        difference if difference > 0.0 => '▲',
+        _ => '▼',
+    };
+    format!("{paper:.3} {mark}")
+}
+
+/// The candidate that is best on the validation part.
+fn best(work: &Path, dataset: &Dataset, ties: TiePolicy) -> Result<Option<Candidate>, Error> {
+    let mut best: Option<Candidate> = None;
+    for candidate in tried(work, dataset, ties)? {
+        if best.as_ref().is_none_or(|best| candidate.ndcg.value > best.ndcg.value) {
+            best = Some(candidate);
+        }
+    }
+    Ok(best)
+}
+
+fn tried(work: &Path, dataset: &Dataset, ties: TiePolicy) -> Result<Vec<Candidate>, Error> {
+    let cell = |number: usize| read(&path(work, dataset, ties, &format!("candidate-{number}"))).transpose();
+    (0..dataset.candidates.len()).filter_map(cell).collect()
+}
+
+fn candidates(work: &Path, dataset: &Dataset) -> Result<String, Error> {
+    let mut text = String::new();
+    for ties in ORDERS {
+        for candidate in tried(work, dataset, ties)? {
+            writeln!(
+                text,
+                "| {} | {} | {} | {} of {} |",
+                candidate.settings.replace('\n', ", "),
+                name_of(ties),
+                shown(&candidate.ndcg),
+                candidate.best_epoch,
+                candidate.epochs,
+            )?;
+        }
+    }
+    if !text.is_empty() {
+        let head = "\nCandidates of `ce` on the validation part:\n\n| keys | ties | NDCG | best epoch |\n|---|---|---|---|\n";
+        text.insert_str(0, head);
+    }
+    Ok(text)
+}

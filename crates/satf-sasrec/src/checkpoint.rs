@@ -1,0 +1,214 @@
+//! Training that was stopped goes on where it was.
+//!
+//! After every epoch the whole state is written: parameters, Adam's moments, the number of epochs, what the monitor remembers
+//! (the curve of early stopping) and the parameters of the epoch it holds best. It is a safetensors file, written whole or not at
+//! all, and named after the configuration and the histories: another configuration or another log never goes on from it.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use satf::data::write_atomically;
+use satf::model_file::content_hash;
+use satf::models::ModelError;
+use satf::monitor::{Memory, Monitor};
+use satf::prepare::Histories;
+use serde::{Deserialize, Serialize};
+
+use crate::SasRecConfig;
+use crate::adam::Adam;
+use crate::parameters::{Parameters, Sizes};
+use crate::training::{Progress, State};
+
+/// Names of the arrays in a file.
+const PARAMETERS: &str = "parameters";
+const FIRST: &str = "adam_first";
+const SECOND: &str = "adam_second";
+const BEST: &str = "best_parameters";
+
+/// The checkpoint of one training.
+pub(crate) struct Checkpoints {
+    path: PathBuf,
+    sizes: Sizes,
+    /// What the training is, in a hash.
+    training: String,
+    epochs: usize,
+    /// Parameters of the epoch that the monitor holds best.
+    best: Option<Parameters<f32>>,
+}
+
+/// All but the arrays.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    training: String,
+    epoch: usize,
+    steps: u64,
+    stopped: bool,
+    memory: Option<(String, Option<usize>)>,
+}
+
+impl Checkpoints {
+    pub(crate) fn new(folder: &Path, config: &SasRecConfig, histories: &Histories) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"satf sasrec checkpoint 1");
+        hasher.update(serde_json::to_string(config).unwrap_or_default().as_bytes());
+        hasher.update(content_hash(histories).as_bytes());
+        let training = hasher.finalize().to_hex().to_string();
+        Checkpoints {
+            path: folder.join(format!("sasrec-{}.safetensors", &training[..16])),
+            sizes: config.sizes(histories.num_items()),
+            training,
+            epochs: config.epochs,
+            best: None,
+        }
+    }
+
+    fn error(&self, reason: impl Into<String>) -> ModelError {
+        let hint = "remove it to begin anew";
+        ModelError::Checkpoint {
+            model: SasRecConfig::NAME,
+            path: self.path.clone(),
+            reason: format!("{}; hint: {hint}", reason.into()),
+        }
+    }
+
+    /// Keeps a state for later.
+    pub(crate) fn keep(&mut self, progress: &Progress, monitor: &dyn Monitor) -> Result<(), ModelError> {
+        let memory = monitor.memory();
+        if memory.as_ref().is_some_and(|memory| memory.best == Some(progress.epoch)) {
+            self.best = Some(progress.parameters.clone());
+        }
+        let header = Header {
+            training: self.training.clone(),
+            epoch: progress.epoch,
+            steps: progress.adam.steps,
+            stopped: progress.stopped,
+            memory: memory.map(|memory| (memory.text, memory.best)),
+        };
+        let mut arrays = vec![
+            (PARAMETERS, bytes(&progress.parameters.values)),
+            (FIRST, bytes(&progress.adam.first)),
+            (SECOND, bytes(&progress.adam.second)),
+        ];
+        arrays.extend(self.best.as_ref().map(|best| (BEST, bytes(&best.values))));
+        let file = self.serialize(&header, &arrays).map_err(|reason| self.error(reason))?;
+        write_atomically(&self.path, |writer| writer.write_all(&file)).map_err(|error| {
+            let reason = format!("it cannot be written: {error}");
+            ModelError::Checkpoint { model: SasRecConfig::NAME, path: self.path.clone(), reason }
+        })
+    }
+
+    fn serialize(&self, header: &Header, arrays: &[(&'static str, Vec<u8>)]) -> Result<Vec<u8>, String> {
+        let header = serde_json::to_string(header).map_err(|error| error.to_string())?;
+        let metadata = HashMap::from([
+            (
+                "checksum".to_owned(),
+                checksum(&header, arrays.iter().map(|(name, bytes)| (*name, &bytes[..]))),
+            ),
+            ("header".to_owned(), header),
+        ]);
+        let shape = vec![self.sizes.num_values()];
+        let views = arrays
+            .iter()
+            .map(|(name, bytes)| Ok((*name, TensorView::new(Dtype::F32, shape.clone(), bytes)?)));
+        let views = views.collect::<Result<Vec<_>, safetensors::SafeTensorError>>();
+        views
+            .and_then(|views| safetensors::serialize(views, Some(metadata)))
+            .map_err(|error| error.to_string())
+    }
+
+    /// The state to go on from, if there is one that this monitor can go on from.
+    pub(crate) fn resume(&mut self, monitor: &dyn Monitor) -> Result<Option<Progress>, ModelError> {
+        let file = match std::fs::read(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.error(error.to_string())),
+        };
+        let (header, mut progress, best) = self.parse(&file).map_err(|reason| self.error(reason))?;
+        let best = best.map(|values| Parameters { sizes: self.sizes, values });
+        let recalled = match (header.memory, monitor.memory()) {
+            (Some((text, number)), Some(_)) => {
+                let state = best.as_ref().map(State);
+                let state = state.as_ref().map(|state| state as &dyn satf::models::Snapshot);
+                monitor.recall(&Memory { text, best: number }, state)
+            }
+            (None, Some(_)) => Err("nobody watched the epochs before it".to_owned()),
+            (_, None) => {
+                // Whoever wanted it to stop does not watch this time.
+                progress.stopped &= progress.epoch == self.epochs;
+                Ok(())
+            }
+        };
+        if let Err(reason) = recalled {
+            let path = self.path.display();
+            tracing::warn!("{path}: training cannot go on from this checkpoint and begins anew: {reason}");
+            return Ok(None);
+        }
+        self.best = best;
+        let (path, epoch) = (self.path.display(), progress.epoch);
+        tracing::info!("{path}: training goes on after epoch {epoch}");
+        Ok(Some(progress))
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn parse(&self, file: &[u8]) -> Result<(Header, Progress, Option<Vec<f32>>), String> {
+        let damaged = |what: String| format!("it is damaged: {what}");
+        let (_, metadata) = SafeTensors::read_metadata(file).map_err(|error| damaged(error.to_string()))?;
+        let tensors = SafeTensors::deserialize(file).map_err(|error| damaged(error.to_string()))?;
+        let text = |name: &str| {
+            let found = metadata.metadata().as_ref().and_then(|metadata| metadata.get(name).cloned());
+            found.ok_or_else(|| damaged(format!("it has no {name}")))
+        };
+        let header = text("header")?;
+        let names = [PARAMETERS, FIRST, SECOND, BEST];
+        let arrays = names.into_iter().filter_map(|name| Some((name, tensors.tensor(name).ok()?)));
+        let arrays: Vec<(&str, TensorView<'_>)> = arrays.collect();
+        if checksum(&header, arrays.iter().map(|(name, view)| (*name, view.data()))) != text("checksum")? {
+            return Err(damaged("its checksum is wrong".to_owned()));
+        }
+        let header: Header = serde_json::from_str(&header).map_err(|error| damaged(error.to_string()))?;
+        if header.training != self.training {
+            return Err("it belongs to another training".to_owned());
+        }
+        let find = |name: &str| {
+            let view = arrays.iter().find(|(found, _)| *found == name).map(|(_, view)| view);
+            view.map(|view| floats(name, view, self.sizes.num_values())).transpose()
+        };
+        let need = |name: &str| find(name)?.ok_or_else(|| damaged(format!("it has no {name}")));
+        let progress = Progress {
+            parameters: Parameters { sizes: self.sizes, values: need(PARAMETERS)? },
+            adam: Adam { first: need(FIRST)?, second: need(SECOND)?, steps: header.steps },
+            epoch: header.epoch,
+            stopped: header.stopped,
+        };
+        let best = find(BEST)?;
+        Ok((header, progress, best))
+    }
+}
+
+fn bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn floats(name: &str, view: &TensorView<'_>, len: usize) -> Result<Vec<f32>, String> {
+    if view.dtype() != Dtype::F32 || view.shape() != [len] {
+        return Err(format!(
+            "it is damaged: {name} is {:?} of shape {:?}, expected F32 of shape [{len}]",
+            view.dtype(),
+            view.shape()
+        ));
+    }
+    let (values, _) = view.data().as_chunks::<4>();
+    Ok(values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+}
+
+/// The BLAKE3 hash of everything.
+fn checksum<'a>(header: &str, arrays: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(header.as_bytes());
+    for (name, bytes) in arrays {
+        hasher.update(name.as_bytes()).update_rayon(bytes);
+    }
+    hasher.finalize().to_hex().to_string()
+}

@@ -1,0 +1,197 @@
+//! The configuration of the model.
+
+use serde::{Deserialize, Serialize};
+
+use satf::models::{Fault, Learner, ModelError, Recommender, StoredTensors, TensorError};
+use satf::monitor::Monitor;
+use satf::prepare::Histories;
+
+use crate::loss::{Loss, Objective};
+use crate::model::SasRec;
+use crate::parameters::Sizes;
+use crate::training;
+
+/// The model `sasrec`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SasRecConfig {
+    /// What training minimises: `ce` (default), `sampled-ce` for very large catalogues, or `bce` as in the paper.
+    pub loss: Loss,
+    /// Items drawn for every batch with `sampled-ce`: 1 to 1,000,000 (default 1024).
+    pub negatives: usize,
+    /// Blocks of attention and feed-forward: 1 to 64 (default 2).
+    pub blocks: usize,
+    /// Heads of the attention; they divide `hidden` (default 1).
+    pub heads: usize,
+    /// Width of embeddings and hidden states: 1 to 8192 (default 128).
+    pub hidden: usize,
+    /// Share of values dropped in training, of embeddings, attention weights and feed-forward: 0 to 0.95 (default 0.4).
+    pub dropout: f64,
+    /// Step size of Adam: above 0, at most 1 (default 0.001).
+    pub learning_rate: f64,
+    /// Steps over which the step size grows to `learning_rate`, in a line (default 0).
+    pub warmup_steps: usize,
+    /// Users of a batch: at least 1 (default 256).
+    pub batch_size: usize,
+    /// Passes over all users: at least 1 (default 20).
+    pub epochs: usize,
+    /// Early stopping looks at the model after every so many epochs, and after the last: at least 1 (default 1).
+    pub evaluate_every: usize,
+    /// A gradient longer than this is scaled to it: above 0 (default: none is).
+    pub clip_norm: Option<f64>,
+    /// Newest items of a history that are read: 1 to 100,000 (default 50).
+    pub max_len: usize,
+    /// Seed of the start, the batches, dropout and negatives (default 0).
+    pub seed: u64,
+}
+
+impl Default for SasRecConfig {
+    fn default() -> Self {
+        SasRecConfig {
+            loss: Loss::Ce,
+            negatives: 1024,
+            blocks: 2,
+            heads: 1,
+            hidden: 128,
+            dropout: 0.4,
+            learning_rate: 1e-3,
+            warmup_steps: 0,
+            batch_size: 256,
+            epochs: 20,
+            evaluate_every: 1,
+            clip_norm: None,
+            max_len: 50,
+            seed: 0,
+        }
+    }
+}
+
+impl SasRecConfig {
+    /// The model's name.
+    pub const NAME: &'static str = "sasrec";
+
+    pub(crate) fn sizes(&self, items: usize) -> Sizes {
+        let &SasRecConfig { max_len, hidden, blocks, heads, .. } = self;
+        Sizes { items, max_len, hidden, blocks, heads }
+    }
+
+    pub(crate) fn objective(&self) -> Objective {
+        Objective { loss: self.loss, negatives: self.negatives }
+    }
+
+    /// The step size of a step, counted from 0.
+    pub(crate) fn learning_rate_at(&self, step: u64) -> f64 {
+        let warm = (step + 1) as f64 / self.warmup_steps.max(1) as f64;
+        self.learning_rate * warm.min(1.0)
+    }
+}
+
+impl Learner for SasRecConfig {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        let mut faults = Vec::new();
+        let counts = [
+            ("negatives", self.negatives, 1_000_000),
+            ("blocks", self.blocks, 64),
+            ("hidden", self.hidden, 8192),
+            ("batch_size", self.batch_size, 1_000_000),
+            ("epochs", self.epochs, 1_000_000),
+            ("evaluate_every", self.evaluate_every, 1_000_000),
+            ("max_len", self.max_len, 100_000),
+        ];
+        for (field, value, most) in counts {
+            if !(1..=most).contains(&value) {
+                faults.push(Fault::new(field, value, format!("1 to {most}")));
+            }
+        }
+        if self.heads == 0 || !self.hidden.is_multiple_of(self.heads) {
+            let expected = format!("a number that divides hidden, which is {}", self.hidden);
+            faults.push(Fault::new("heads", self.heads, expected));
+        }
+        if !(0.0..=0.95).contains(&self.dropout) {
+            faults.push(Fault::new("dropout", self.dropout, "0 to 0.95"));
+        }
+        if !(self.learning_rate > 0.0 && self.learning_rate <= 1.0) {
+            faults.push(Fault::new("learning_rate", self.learning_rate, "above 0, at most 1"));
+        }
+        if let Some(norm) = self.clip_norm.filter(|norm| !(*norm > 0.0 && norm.is_finite())) {
+            faults.push(Fault::new("clip_norm", norm, "above 0, or nothing for gradients as they are"));
+        }
+        ModelError::from_faults(Self::NAME, faults)
+    }
+
+    fn check_on(&self, histories: &Histories) -> Result<(), ModelError> {
+        self.check()?;
+        if histories.iter().any(|history| history.len() > 1) {
+            return Ok(());
+        }
+        let reason = "no user has two items, so nothing follows anything".to_owned();
+        Err(ModelError::Data { model: Self::NAME, reason })
+    }
+
+    fn iterations_key(&self) -> Option<&'static str> {
+        Some("epochs")
+    }
+
+    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+        self.check_on(histories)?;
+        Ok(Box::new(training::train(self, histories, monitor)?))
+    }
+
+    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        Ok(Box::new(SasRec::restore(self.sizes(tensors.num_items()), tensors)?))
+    }
+}
+
+#[cfg(test)]
+// Values are equal to the last bit or the test fails.
+#[allow(clippy::float_cmp)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_faults_are_named_at_once() {
+        let config = SasRecConfig {
+            negatives: 0,
+            blocks: 0,
+            heads: 3,
+            hidden: 10_000,
+            dropout: 1.0,
+            learning_rate: f64::NAN,
+            batch_size: 0,
+            epochs: 0,
+            evaluate_every: 0,
+            clip_norm: Some(-1.0),
+            max_len: 0,
+            ..Default::default()
+        };
+        let Err(ModelError::Configuration { faults, .. }) = config.check() else { panic!("no fault found") };
+        assert_eq!(faults.len(), 11);
+        assert_eq!(faults[7].to_string(), "heads = 3: expected a number that divides hidden, which is 10000");
+    }
+
+    #[test]
+    fn a_configuration_reads_as_it_is_written() {
+        let config = SasRecConfig { loss: Loss::SampledCe, clip_norm: Some(2.0), ..Default::default() };
+        let text = toml::to_string(&config).unwrap();
+        assert!(text.contains("loss = \"sampled-ce\""), "{text}");
+        assert_eq!(toml::from_str::<SasRecConfig>(&text).unwrap(), config);
+        assert_eq!(toml::from_str::<SasRecConfig>("").unwrap(), SasRecConfig::default());
+        assert!(toml::from_str::<SasRecConfig>("width = 3").is_err());
+    }
+
+    #[test]
+    fn the_step_size_grows_in_a_line_and_then_stays() {
+        let config = SasRecConfig { learning_rate: 0.4, warmup_steps: 4, ..Default::default() };
+        let rates: Vec<f64> = (0..6).map(|step| config.learning_rate_at(step)).collect();
+        let expected = [0.1, 0.2, 0.3, 0.4, 0.4, 0.4];
+        assert!(
+            rates.iter().zip(expected).all(|(rate, expected)| (rate - expected).abs() < 1e-12),
+            "{rates:?}"
+        );
+        assert_eq!(SasRecConfig::default().learning_rate_at(0), 1e-3);
+    }
+}

@@ -1,0 +1,136 @@
+//! A trained network in use.
+
+use std::sync::Arc;
+
+use candle_core::{Device, Tensor as Array2};
+use faer::{Accum, MatMut, MatRef};
+use rayon::prelude::*;
+use satf::interactions::ItemIndex;
+use satf::linalg::dense::matmul;
+use satf::models::{ModelError, Recommender, Shares, StoredTensors, Tensor, TensorError};
+
+use crate::SasRecConfig;
+use crate::network::{Pass, Weights, embed};
+use crate::number::dot;
+use crate::ops::read;
+use crate::parameters::{Array, Parameters, Sizes};
+use crate::products::Meter;
+
+/// A trained network: what comes next is the product of its last hidden state with every item's embedding.
+pub struct SasRec {
+    parameters: Parameters<f32>,
+    weights: Weights,
+}
+
+impl SasRec {
+    /// A network with these parameters. An error if one of them is not a number.
+    pub(crate) fn new(parameters: Parameters<f32>) -> Result<Self, ModelError> {
+        let fault = |reason: String| ModelError::Numerics { model: SasRecConfig::NAME, reason };
+        if !parameters.values.par_iter().all(|value| value.is_finite()) {
+            return Err(fault(
+                "a weight is no longer finite; hint: lower learning_rate, or set clip_norm".to_owned(),
+            ));
+        }
+        let weights = Weights::of(&parameters).map_err(|error| fault(error.to_string()))?;
+        Ok(SasRec { parameters, weights })
+    }
+
+    /// A network from the arrays of a file.
+    pub(crate) fn restore(sizes: Sizes, tensors: &StoredTensors<'_>) -> Result<Self, TensorError> {
+        let mut values = Vec::new();
+        for array in Array::ALL {
+            let shape: Vec<Option<usize>> = sizes.shape(array).into_iter().map(Some).collect();
+            values.extend(tensors.values::<f32>(array.name(), &shape)?);
+        }
+        let parameters = Parameters { sizes, values };
+        SasRec::new(parameters).map_err(|error| TensorError::new("all", error, "a network"))
+    }
+
+    /// The last hidden state of a history that is not empty. Every history passes the network alone, so that its bits depend
+    /// on nothing else.
+    fn last_hidden(&self, history: &[ItemIndex], into: &mut [f32]) -> candle_core::Result<()> {
+        let Sizes { max_len, hidden, heads, .. } = self.parameters.sizes;
+        let newest = &history[history.len() - history.len().min(max_len)..];
+        let first = max_len - newest.len();
+        let rows = newest.iter().enumerate().map(|(at, item)| (item.0, (first + at) as u32));
+        let inputs = Array2::from_vec(embed(&self.parameters, rows), (newest.len(), hidden), &Device::Cpu)?;
+        let ends = Arc::new([newest.len()]);
+        let pass = Pass { ends, heads, max_len, dropout: None, meter: Arc::new(Meter::default()) };
+        let state = pass.last_state::<f32>(&self.weights, &inputs)?;
+        read::<f32, _>(&state, |state| {
+            into.copy_from_slice(state);
+            Ok(())
+        })
+    }
+}
+
+impl Recommender for SasRec {
+    fn num_items(&self) -> usize {
+        self.parameters.sizes.items
+    }
+
+    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+        let Sizes { items, hidden: width, .. } = self.parameters.sizes;
+        assert_eq!(scores.len(), histories.len() * items, "one score a history and item");
+        let outside = histories.iter().flat_map(|history| history.iter()).find(|item| item.get() >= items);
+        assert!(outside.is_none(), "{outside:?} is outside the catalogue of {items}");
+        // A product with a single column takes another kernel that rounds otherwise: a lone history gets company.
+        let columns = histories.len().max(2);
+        let mut states = vec![0f32; columns * width];
+        states.par_chunks_mut(width).zip(histories).for_each(|(state, history)| {
+            if !history.is_empty() {
+                self.last_hidden(history, state)
+                    .expect("invariant: shapes were checked when the model was built");
+            }
+        });
+        let states = MatRef::from_column_major_slice(&states, width, columns);
+        let embeddings =
+            MatRef::from_row_major_slice(self.parameters.array(Array::ItemEmbeddings), items, width);
+        let product = |into: &mut [f32]| {
+            let into = MatMut::from_column_major_slice_mut(into, items, columns);
+            matmul(into, Accum::Replace, embeddings, states, 1.0);
+        };
+        if histories.len() == columns {
+            product(scores);
+        } else if !histories.is_empty() {
+            let mut wide = vec![0f32; columns * items];
+            product(&mut wide);
+            scores.copy_from_slice(&wide[..scores.len()]);
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let embeddings = self.parameters.sizes.range(Array::AttentionNormScale).start;
+        // All but the embeddings are there twice: for files, and as candle has them.
+        (2 * self.parameters.values.len() - embeddings) * size_of::<f32>()
+    }
+
+    fn tensors(&self) -> Vec<Tensor<'_>> {
+        let sizes = self.parameters.sizes;
+        let tensor =
+            |array: Array| Tensor::new(array.name(), &sizes.shape(array), self.parameters.array(array));
+        Array::ALL.into_iter().map(tensor).collect()
+    }
+
+    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
+        let mut scores = vec![0f32; self.num_items()];
+        self.score_batch(&[history], &mut scores);
+        Shares::of_none(history, f64::from(scores[item.get()]))
+    }
+
+    fn has_shares(&self) -> bool {
+        false
+    }
+
+    /// The cosine of the angle between item embeddings.
+    fn similarities(&self, item: ItemIndex) -> Vec<f32> {
+        let width = self.parameters.sizes.hidden;
+        let embeddings = self.parameters.array(Array::ItemEmbeddings);
+        let own = &embeddings[item.get() * width..][..width];
+        let cosine = |row: &[f32]| {
+            let norms = (dot(own, own) * dot(row, row)).sqrt();
+            if norms > 0.0 { dot(row, own) / norms } else { 0.0 }
+        };
+        embeddings.par_chunks_exact(width).map(cosine).collect()
+    }
+}

@@ -1,0 +1,131 @@
+//! The training loop: epochs of batches of random users.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use satf::models::{Iteration, ModelError, Recommender, Snapshot};
+use satf::monitor::{Monitor, check_cancelled};
+use satf::prepare::Histories;
+
+use crate::SasRecConfig;
+use crate::adam::{Adam, norm};
+use crate::batch::Sequences;
+use crate::checkpoint::Checkpoints;
+use crate::gradient::Gradient;
+use crate::model::SasRec;
+use crate::noise::Noise;
+use crate::parameters::Parameters;
+use crate::products::Meter;
+
+/// Everything that changes while a network learns.
+///
+/// Random numbers are no part of it: they follow from seed, epoch and place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Progress {
+    pub(crate) parameters: Parameters<f32>,
+    pub(crate) adam: Adam,
+    /// Epochs done.
+    pub(crate) epoch: usize,
+    /// Whether the monitor wanted no more.
+    pub(crate) stopped: bool,
+}
+
+impl Progress {
+    fn start(config: &SasRecConfig, num_items: usize) -> Self {
+        let parameters = Parameters::start(config.sizes(num_items), config.seed);
+        let adam = Adam::new(parameters.values.len());
+        Progress { parameters, adam, epoch: 0, stopped: false }
+    }
+}
+
+/// A network in the middle of its training.
+pub(crate) struct State<'a>(pub(crate) &'a Parameters<f32>);
+
+impl Snapshot for State<'_> {
+    fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
+        Ok(Box::new(SasRec::new(self.0.clone())?))
+    }
+}
+
+/// Learns, from a checkpoint if there is one.
+pub(crate) fn train(
+    config: &SasRecConfig,
+    histories: &Histories,
+    monitor: &dyn Monitor,
+) -> Result<SasRec, ModelError> {
+    check_cancelled(monitor)?;
+    let sequences = Sequences::of(histories, config.max_len);
+    let mut checkpoints = monitor.checkpoints().map(|folder| Checkpoints::new(folder, config, histories));
+    let resumed = match &mut checkpoints {
+        Some(checkpoints) => checkpoints.resume(monitor)?,
+        None => None,
+    };
+    let mut progress = resumed.unwrap_or_else(|| Progress::start(config, histories.num_items()));
+    let meter = Arc::default();
+    let mut gradient = Gradient::new(config.objective(), config.dropout, &meter);
+
+    let rows = sequences.num_rows() as u64;
+    monitor.begin("training", rows * config.epochs as u64);
+    monitor.advance(rows * progress.epoch as u64);
+    while progress.epoch < config.epochs && !progress.stopped {
+        let report = learn_epoch(config, &sequences, &mut progress, &mut gradient, &meter, monitor)?;
+        if progress.epoch.is_multiple_of(config.evaluate_every) || progress.epoch == config.epochs {
+            progress.stopped = monitor.iteration(&report, &State(&progress.parameters)).is_break();
+            check_cancelled(monitor)?;
+        } else {
+            monitor.progressed(&report);
+        }
+        if let Some(checkpoints) = &mut checkpoints {
+            checkpoints.keep(&progress, monitor)?;
+        }
+    }
+    SasRec::new(progress.parameters)
+}
+
+fn learn_epoch(
+    config: &SasRecConfig,
+    sequences: &Sequences<'_>,
+    progress: &mut Progress,
+    gradient: &mut Gradient<f32>,
+    meter: &Meter,
+    monitor: &dyn Monitor,
+) -> Result<Iteration, ModelError> {
+    let numerics = |reason: String| ModelError::Numerics { model: SasRecConfig::NAME, reason };
+    let epoch = progress.epoch + 1;
+    let noise = Noise::new(config.seed).at(epoch as u64);
+    let order = sequences.order(config.seed, epoch);
+    let (start, mut loss, mut rows) = (Instant::now(), 0.0, 0);
+    meter.take();
+    for (number, chosen) in (0..).zip(order.chunks(config.batch_size)) {
+        check_cancelled(monitor)?;
+        let batch = sequences.batch(chosen);
+        let mean = gradient
+            .evaluate(&progress.parameters, &batch, noise.at(number))
+            .map_err(|error| numerics(error.to_string()))?;
+        if !mean.is_finite() {
+            return Err(numerics(format!(
+                "the loss is {mean} in epoch {epoch}; hint: lower learning_rate, or set clip_norm"
+            )));
+        }
+        let scale = config.clip_norm.map_or(1.0, |most| (most / norm(&gradient.values)).min(1.0));
+        let rate = config.learning_rate_at(progress.adam.steps);
+        progress.adam.step(&mut progress.parameters.values, &gradient.values, scale as f32, rate);
+        loss += mean * batch.num_rows() as f64;
+        rows += batch.num_rows();
+        monitor.advance(batch.num_rows() as u64);
+    }
+    progress.epoch = epoch;
+    let seconds = start.elapsed().as_secs_f64();
+    let products = meter.take();
+    let threads = rayon::current_num_threads() as f64;
+    Ok(Iteration {
+        iteration: epoch,
+        seconds,
+        measures: vec![
+            ("loss", loss / rows as f64),
+            ("product_share", products.seconds / (seconds * threads)),
+            ("operations", products.operations),
+            ("gflops", products.operations / seconds / 1e9),
+        ],
+    })
+}
