@@ -12,7 +12,7 @@ use rayon::ThreadPoolBuilder;
 use satf::factorize::Start;
 use satf::interactions::ItemIndex;
 use satf::models::{
-    EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig, PositionDecay, Precision,
+    DSatfConfig, EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig, PositionDecay, Precision,
     RandomConfig, Recommender, TransitionsConfig, VmisKnnConfig,
 };
 use satf::monitor::Monitor;
@@ -41,6 +41,13 @@ fn every_model() -> Vec<Case> {
     vec![
         case("mp", PopularityConfig::default(), Order::Ignored),
         case("random", RandomConfig { seed: 11 }, Order::Ignored),
+        case("d-satf", DSatfConfig::default(), Order::Read),
+        case("d-satf, memory alone", DSatfConfig { balance: 0.0, ..Default::default() }, Order::Read),
+        case(
+            "d-satf, core alone",
+            DSatfConfig { balance: 1.0, rank: Some(7), recency_decay: Some(1.0), ..Default::default() },
+            Order::Read,
+        ),
         case("ease", EaseConfig::default(), Order::Ignored),
         case("ease, weak", EaseConfig { regularization: 0.5, ..Default::default() }, Order::Ignored),
         case("ga-satf", GaSatfConfig::default(), Order::Read),

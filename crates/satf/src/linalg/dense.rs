@@ -64,7 +64,7 @@ pub fn gram<T: Real>(y: MatRef<'_, T>) -> Mat<T> {
 }
 
 /// Adds `lhs^T rhs` to the tiles of `dst` that touch its lower triangle.
-fn accumulate_symmetric<T: Real>(dst: MatMut<'_, T>, lhs: MatRef<'_, T>, rhs: MatRef<'_, T>) {
+pub fn accumulate_symmetric<T: Real>(dst: MatMut<'_, T>, lhs: MatRef<'_, T>, rhs: MatRef<'_, T>) {
     dst.par_col_chunks_mut(NARROW).enumerate().for_each(|(at, dst)| {
         let first = at * NARROW;
         let rhs = rhs.subcols(first, dst.ncols());

@@ -103,8 +103,18 @@ impl FoldIn {
         self.left.len() / self.num_items.max(1)
     }
 
-    /// The model as its arrays lie in a file.
+    /// The model as its arrays lie in a file, for a registry of models.
     pub(super) fn restore(tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        Ok(Box::new(FoldIn::from_tensors(tensors)?))
+    }
+
+    /// Whether a file has its arrays.
+    pub(super) fn is_in(tensors: &StoredTensors<'_>) -> bool {
+        tensors.find(LEFT).is_some()
+    }
+
+    /// The model as its arrays lie in a file.
+    pub(super) fn from_tensors(tensors: &StoredTensors<'_>) -> Result<Self, TensorError> {
         let num_items = tensors.num_items();
         let (left, quantization) = stored_factor(tensors, LEFT, LEFT_SCALES)?;
         let left: Arc<[f32]> = left.into();
@@ -126,7 +136,27 @@ impl FoldIn {
         };
         let model = FoldIn::new(num_items, left, right, weights)
             .ok_or_else(|| TensorError::new(LEFT, "values that overflow", "finite numbers"))?;
-        Ok(Box::new(FoldIn { quantization, ..model }))
+        Ok(FoldIn { quantization, ..model })
+    }
+
+    /// The same with factors in fewer bytes.
+    pub(super) fn rounded(&self, quantization: Quantization) -> Result<Self, &'static str> {
+        let rank = self.rank();
+        let rounded = |factor: &[f32]| -> Arc<[f32]> {
+            match quantization {
+                Quantization::None => factor.into(),
+                Quantization::Half => quantization::from_half(&quantization::to_half(factor)).into(),
+                Quantization::Int8 => {
+                    let (codes, scales) = quantization::to_int8(factor, rank);
+                    quantization::from_int8(&codes, &scales).into()
+                }
+            }
+        };
+        let left = rounded(&self.left);
+        let right = if self.shares_a_factor() { Arc::clone(&left) } else { rounded(&self.right) };
+        let model = FoldIn::new(self.num_items, left, right, self.weights.clone());
+        let model = model.ok_or("its factors are too large for half precision; int8 has no such limit")?;
+        Ok(FoldIn { quantization, ..model })
     }
 
     fn shares_a_factor(&self) -> bool {
@@ -270,22 +300,7 @@ impl Recommender for FoldIn {
     }
 
     fn quantized(&self, quantization: Quantization) -> Result<Box<dyn Recommender>, &'static str> {
-        let rank = self.rank();
-        let rounded = |factor: &[f32]| -> Arc<[f32]> {
-            match quantization {
-                Quantization::None => factor.into(),
-                Quantization::Half => quantization::from_half(&quantization::to_half(factor)).into(),
-                Quantization::Int8 => {
-                    let (codes, scales) = quantization::to_int8(factor, rank);
-                    quantization::from_int8(&codes, &scales).into()
-                }
-            }
-        };
-        let left = rounded(&self.left);
-        let right = if self.shares_a_factor() { Arc::clone(&left) } else { rounded(&self.right) };
-        let model = FoldIn::new(self.num_items, left, right, self.weights.clone());
-        let model = model.ok_or("its factors are too large for half precision; int8 has no such limit")?;
-        Ok(Box::new(FoldIn { quantization, ..model }))
+        Ok(Box::new(self.rounded(quantization)?))
     }
 }
 

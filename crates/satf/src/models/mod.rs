@@ -1,6 +1,7 @@
 //! Models: everything that turns histories into scores.
 
 mod batch;
+mod d_satf;
 mod ease;
 mod error;
 mod fold_in;
@@ -19,6 +20,7 @@ mod tensors;
 mod transitions;
 mod vmis_knn;
 
+pub use d_satf::DSatfConfig;
 pub use ease::{Ease, EaseConfig};
 pub(crate) use error::lines;
 pub use error::{Fault, ModelError};

@@ -83,26 +83,11 @@ impl Learner for PureSvdConfig {
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         self.check_on(histories)?;
-        let largest = largest_rank(histories);
-        let rank = self.rank.unwrap_or(DEFAULT_RANK.min(histories.num_items() / 4).clamp(1, largest));
+        let rank = self.rank.unwrap_or_else(|| default_rank(histories, DEFAULT_RANK));
+        let tolerance = Params::default().tolerance;
+        let v = item_space(Self::NAME, histories, rank, self.scaling, tolerance, self.seed, monitor)?;
         let debias = popularity_weights(&histories.popularity(), self.scaling);
-        let matrix = debiased_matrix(histories, &debias);
-        let params = Params { seed: self.seed, ..Params::default() };
-        let svd = leading_singular_vectors(&matrix, rank, &params, monitor).map_err(|error| match error {
-            truncated_svd::Error::Cancelled(cancelled) => ModelError::Cancelled(cancelled),
-            other => ModelError::Numerics { model: Self::NAME, reason: other.to_string() },
-        })?;
-        if svd.info.rank < rank {
-            tracing::warn!("pure-svd: the matrix has rank {}; rank {rank} is lowered to it", svd.info.rank);
-        }
-        if !svd.info.converged {
-            tracing::warn!(
-                "pure-svd: residual {:.1e} is above the tolerance {:.0e}",
-                svd.info.residual,
-                params.tolerance
-            );
-        }
-        let fitted = Fitted { v: svd.right, debias, rescaled: self.rescaled };
+        let fitted = Fitted { v, debias, rescaled: self.rescaled };
         monitor.trained(&fitted);
         fitted.recommender()
     }
@@ -112,8 +97,40 @@ impl Learner for PureSvdConfig {
     }
 }
 
+/// The leading right singular vectors of $X D$: the item space that models build on. There are fewer than asked for if the
+/// matrix has a lower rank.
+pub(super) fn item_space(
+    model: &'static str,
+    histories: &Histories,
+    rank: usize,
+    scaling: f64,
+    tolerance: f64,
+    seed: u64,
+    monitor: &dyn Monitor,
+) -> Result<Mat<f64>, ModelError> {
+    let debias = popularity_weights(&histories.popularity(), scaling);
+    let matrix = debiased_matrix(histories, &debias);
+    let params = Params { seed, tolerance, ..Params::default() };
+    let svd = leading_singular_vectors(&matrix, rank, &params, monitor).map_err(|error| match error {
+        truncated_svd::Error::Cancelled(cancelled) => ModelError::Cancelled(cancelled),
+        other => ModelError::Numerics { model, reason: other.to_string() },
+    })?;
+    if svd.info.rank < rank {
+        tracing::warn!("{model}: the matrix has rank {}; rank {rank} is lowered to it", svd.info.rank);
+    }
+    if !svd.info.converged {
+        tracing::warn!("{model}: residual {:.1e} is above the tolerance {tolerance:.0e}", svd.info.residual);
+    }
+    Ok(svd.right)
+}
+
+/// The rank taken if none is given: so many columns, at most a quarter of the items.
+pub(super) fn default_rank(histories: &Histories, most: usize) -> usize {
+    most.min(histories.num_items() / 4).clamp(1, largest_rank(histories).max(1))
+}
+
 /// The most singular vectors there can be.
-fn largest_rank(histories: &Histories) -> usize {
+pub(super) fn largest_rank(histories: &Histories) -> usize {
     histories.num_users().min(histories.num_items())
 }
 

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 
 use super::error::lines;
 use super::{
-    EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig, PureSvdConfig,
+    DSatfConfig, EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig, PureSvdConfig,
     RandomConfig, TransitionsConfig, VmisKnnConfig,
 };
 
@@ -116,6 +116,7 @@ pub const MODELS: &[ModelEntry] = &[
     entry::<PureSvdConfig>("pure-svd", "truncated SVD of the debiased user-item matrix (PureSVD, PureSVD-N)"),
     entry::<GaSatfConfig>("ga-satf", "tensor factorisation with attention over whole histories"),
     entry::<LaSatfConfig>("la-satf", "tensor factorisation with attention within a sliding window"),
+    entry::<DSatfConfig>("d-satf", "directed memory of pairs and a directed low-rank core, closed form"),
     entry::<EaseConfig>("ease", "closed-form item-item ridge regression, dense in the items"),
     entry::<VmisKnnConfig>("vmis-knn", "nearest neighbours among recent sessions"),
     entry::<TransitionsConfig>("transitions", "directed item-to-item transitions within a window"),

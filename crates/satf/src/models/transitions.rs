@@ -99,13 +99,9 @@ impl Learner for TransitionsConfig {
     fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
         let (offsets, targets) =
             tensors.item_rows("transition_offsets", "transition_items", Some(tensors.num_items()))?;
-        Ok(Box::new(Transitions {
-            weights: tensors.values("transition_weights", &[Some(targets.len())])?,
-            offsets,
-            targets: targets.into_iter().map(ItemIndex).collect(),
-            recency_decay: self.recency_decay,
-            max_len: self.max_len.unwrap_or(usize::MAX),
-        }))
+        let weights = tensors.values("transition_weights", &[Some(targets.len())])?;
+        let targets = targets.into_iter().map(ItemIndex).collect();
+        Ok(Box::new(Transitions::from_rows((offsets, targets, weights), self.recency_decay, self.max_len)))
     }
 }
 
@@ -120,7 +116,7 @@ pub struct Transitions {
 }
 
 /// Sources whose rows are built as one piece of parallel work.
-const SOURCES_A_CHUNK: usize = 64;
+pub(super) const SOURCES_A_CHUNK: usize = 64;
 
 impl Transitions {
     /// Counts the transitions of all histories.
@@ -166,23 +162,13 @@ impl Transitions {
             )
             .collect::<Result<_, ModelError>>()?;
 
-        let num_pairs = chunks.iter().map(|chunk| chunk.targets.len()).sum();
-        let mut offsets = Vec::with_capacity(num_items + 1);
-        offsets.push(0);
-        let mut targets = Vec::with_capacity(num_pairs);
-        let mut weights = Vec::with_capacity(num_pairs);
-        for chunk in chunks {
-            offsets.extend(chunk.ends.iter().map(|end| targets.len() + end));
-            targets.extend_from_slice(&chunk.targets);
-            weights.extend_from_slice(&chunk.weights);
-        }
-        Ok(Transitions {
-            offsets,
-            targets,
-            weights,
-            recency_decay: config.recency_decay,
-            max_len: config.max_len.unwrap_or(usize::MAX),
-        })
+        Ok(Transitions::from_rows(assemble(chunks), config.recency_decay, config.max_len))
+    }
+
+    /// The model that weights these rows by recency.
+    fn from_rows(rows: Rows, recency_decay: f64, max_len: Option<usize>) -> Self {
+        let (offsets, targets, weights) = rows;
+        Transitions { offsets, targets, weights, recency_decay, max_len: max_len.unwrap_or(usize::MAX) }
     }
 
     /// Row `T[source, ..]`: the items with a weight, ascending, and their weights.
@@ -192,6 +178,18 @@ impl Transitions {
     pub fn from_item(&self, source: ItemIndex) -> (&[ItemIndex], &[f32]) {
         let range = self.offsets[source.get()]..self.offsets[source.get() + 1];
         (&self.targets[range.clone()], &self.weights[range])
+    }
+
+    /// The scores of a history in double precision.
+    fn sum_into(&self, history: &[ItemIndex], sums: &mut [f64]) {
+        sums.fill(0.0);
+        for (lag, &item) in history.iter().rev().take(self.max_len).enumerate() {
+            let recency = self.recency(lag);
+            let (targets, weights) = self.from_item(item);
+            for (target, &weight) in targets.iter().zip(weights) {
+                sums[target.get()] += recency * f64::from(weight);
+            }
+        }
     }
 
     /// What the row of the item at this lag counts.
@@ -213,14 +211,7 @@ impl Recommender for Transitions {
             scores,
             || vec![0f64; num_items],
             |sums, history, row| {
-                sums.fill(0.0);
-                for (lag, &item) in history.iter().rev().take(self.max_len).enumerate() {
-                    let recency = self.recency(lag);
-                    let (targets, weights) = self.from_item(item);
-                    for (target, &weight) in targets.iter().zip(weights) {
-                        sums[target.get()] += recency * f64::from(weight);
-                    }
-                }
+                self.sum_into(history, sums);
                 for (score, &sum) in row.iter_mut().zip(sums.iter()) {
                     *score = sum as f32;
                 }
@@ -257,13 +248,13 @@ impl Recommender for Transitions {
 }
 
 /// Where every item stands: users and positions in their histories, in this order.
-struct Positions {
+pub(super) struct Positions {
     offsets: Vec<usize>,
     places: Vec<(UserIndex, u32)>,
 }
 
 impl Positions {
-    fn of(histories: &Histories, popularity: &[u32]) -> Self {
+    pub(super) fn of(histories: &Histories, popularity: &[u32]) -> Self {
         let mut offsets = vec![0usize; popularity.len() + 1];
         for (item, &count) in popularity.iter().enumerate() {
             offsets[item + 1] = offsets[item] + count as usize;
@@ -279,17 +270,47 @@ impl Positions {
         Positions { offsets, places }
     }
 
-    fn of_item(&self, item: usize) -> &[(UserIndex, u32)] {
+    pub(super) fn of_item(&self, item: usize) -> &[(UserIndex, u32)] {
         &self.places[self.offsets[item]..self.offsets[item + 1]]
     }
 }
 
+/// Rows as they are kept: where they end, items, weights.
+pub(super) type Rows = (Vec<usize>, Vec<ItemIndex>, Vec<f32>);
+
 /// Finished rows of consecutive sources.
 #[derive(Default)]
-struct Chunk {
+pub(super) struct Chunk {
     ends: Vec<usize>,
     targets: Vec<ItemIndex>,
     weights: Vec<f32>,
+}
+
+impl Chunk {
+    /// Adds an entry to the row under construction, items ascending.
+    pub(super) fn push(&mut self, target: ItemIndex, weight: f32) {
+        self.targets.push(target);
+        self.weights.push(weight);
+    }
+
+    /// Ends the row.
+    pub(super) fn end_row(&mut self) {
+        self.ends.push(self.targets.len());
+    }
+}
+
+/// All rows, one chunk after the other.
+pub(super) fn assemble(chunks: Vec<Chunk>) -> Rows {
+    let num_pairs = chunks.iter().map(|chunk| chunk.targets.len()).sum();
+    let mut offsets = vec![0];
+    let mut targets = Vec::with_capacity(num_pairs);
+    let mut weights = Vec::with_capacity(num_pairs);
+    for chunk in chunks {
+        offsets.extend(chunk.ends.iter().map(|end| targets.len() + end));
+        targets.extend_from_slice(&chunk.targets);
+        weights.extend_from_slice(&chunk.weights);
+    }
+    (offsets, targets, weights)
 }
 
 /// One row under construction: dense sums, and which of them are in use.
@@ -334,11 +355,10 @@ impl Row {
         self.used.sort_unstable();
         for &target in &self.used {
             let sum = std::mem::take(&mut self.sums[target as usize]);
-            chunk.targets.push(ItemIndex(target));
-            chunk.weights.push((sum * scale(target as usize)) as f32);
+            chunk.push(ItemIndex(target), (sum * scale(target as usize)) as f32);
         }
         self.used.clear();
-        chunk.ends.push(chunk.targets.len());
+        chunk.end_row();
     }
 }
 

@@ -79,6 +79,28 @@ impl Histories {
         self.items.len()
     }
 
+    /// The same users and catalogue with what happened up to `time` alone.
+    #[must_use]
+    pub fn until(&self, time: Timestamp) -> Self {
+        let kept = |user: usize| {
+            let times = &self.times[self.offsets[user]..self.offsets[user + 1]];
+            self.offsets[user]..self.offsets[user] + times.partition_point(|&at| at <= time)
+        };
+        let mut offsets = vec![0];
+        let (mut items, mut times) = (Vec::new(), Vec::new());
+        for user in 0..self.num_users() {
+            items.extend_from_slice(&self.items[kept(user)]);
+            times.extend_from_slice(&self.times[kept(user)]);
+            offsets.push(items.len());
+        }
+        Histories { users: Arc::clone(&self.users), catalog: Arc::clone(&self.catalog), offsets, items, times }
+    }
+
+    /// When each row happened, in the order of users.
+    pub fn times(&self) -> &[Timestamp] {
+        &self.times
+    }
+
     /// A user's items, oldest first.
     pub fn items_of(&self, user: UserIndex) -> &[ItemIndex] {
         &self.items[self.offsets[user.get()]..self.offsets[user.get() + 1]]

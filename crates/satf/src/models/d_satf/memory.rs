@@ -1,0 +1,373 @@
+//! The sparse directed memory $T$: which items were taken after which, how surely in this order, and against whose
+//! popularity.
+//!
+//! A pair of positions $s < t \le s + w$ of one history counts $(t - s)^{-\delta} \, (1 + y)^{-\eta} \, \ell^{-\kappa}$ if $y$ years lie between
+//! them and the history has $\ell$ items. Summed over all histories, $n_{ab}$ is what speaks for "$a$, then $b$". Two kinds of pairs are counted apart: those taken at
+//! different times, and those taken at one and the same time, whose order in the log may mean nothing.
+//!
+//! # Direction, learned
+//!
+//! How much does the order of a pair tell? Two occurrences of a pair $\{a, b\}$ drawn at random go the same way with probability
+//!
+//! $$ p = \frac{\sum_{a,b} n_{ab}^2 - Q}{\tfrac12 \sum_{a,b} (n_{ab} + n_{ba})^2 - Q}, \qquad Q = \text{the sum of all squared weights}, $$
+//!
+//! which leaves out that every occurrence agrees with itself. $p = 1/2$ says that order is noise, $p = 1$ that it is law. If every pair has
+//! its own chance of going one way, drawn from a symmetric Beta distribution, then $2p - 1 = 1 / (2\alpha + 1)$ is the correlation
+//! within pairs, and the expected weight of "$a$, then $b$" after what was seen is
+//!
+//! $$ \hat n_{ab} = (n_{ab} + n_{ba}) \, \frac{n_{ab} + \alpha u}{n_{ab} + n_{ba} + 2 \alpha u} , $$
+//!
+//! with $u = Q / \sum_{a,b} n_{ab}$, the weight of a typical occurrence. Pairs seen once are nearly symmetric where order is noise; pairs
+//! seen often keep the direction they have.
+//!
+//! # Scale
+//!
+//! $$ T_{ab} = (\hat n_{ab} + \theta \, \hat n'_{ab}) \, c_a^{-p_s} \, c_b^{-p_t} $$
+//!
+//! for item counts $c$, where $\hat n'$ is of pairs taken at one time, which count $\theta$ times as much. `O(rows * window)` time; nothing but distinct pairs is stored.
+
+use rayon::prelude::*;
+
+use crate::interactions::{ItemIndex, Timestamp, UserIndex};
+use crate::models::ModelError;
+use crate::models::tensors::{StoredTensors, Tensor, TensorError};
+use crate::models::transitions::{Chunk, Positions, Rows, SOURCES_A_CHUNK, assemble};
+use crate::monitor::{Monitor, check_cancelled};
+use crate::prepare::Histories;
+
+/// What the memory is made with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MemoryParams {
+    pub(super) window: usize,
+    pub(super) distance_decay: f64,
+    pub(super) gap_decay: f64,
+    pub(super) together: f64,
+    pub(super) user_power: f64,
+    pub(super) source_power: f64,
+    pub(super) target_power: f64,
+}
+
+/// $T$ by rows.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    rows: Rows,
+    /// How pairs taken at different times keep their order, and those taken at once.
+    pub(super) directions: [Direction; 2],
+}
+
+/// What is known of the order of pairs of one kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Direction {
+    /// $p$: how often two occurrences of a pair go the same way.
+    pub(super) agreement: f64,
+    /// $\alpha u$: what is added to either side.
+    pub(super) prior: f64,
+}
+
+/// The least correlation within pairs that is believed: an $\alpha$ of some 500.
+const LEAST_CORRELATION: f64 = 1e-3;
+
+/// What is taken for the agreement if no pair occurs twice.
+const UNKNOWN_AGREEMENT: f64 = 0.75;
+
+/// Sums over the pairs of one kind from which its direction is learned.
+#[derive(Clone, Copy, Debug, Default)]
+struct Evidence {
+    /// $\sum n_{ab}$.
+    weight: f64,
+    /// $Q$.
+    squares: f64,
+    /// $\sum n_{ab}^2$.
+    one_way: f64,
+    /// $\sum (n_{ab} + n_{ba})^2$, over ordered pairs.
+    both_ways: f64,
+}
+
+impl Evidence {
+    fn add(mut self, other: Evidence) -> Self {
+        self.weight += other.weight;
+        self.squares += other.squares;
+        self.one_way += other.one_way;
+        self.both_ways += other.both_ways;
+        self
+    }
+
+    fn direction(self) -> Direction {
+        let pairs_of_occurrences = self.both_ways / 2.0 - self.squares;
+        let known = pairs_of_occurrences > 1e-9 * self.both_ways;
+        let agreement = if known { (self.one_way - self.squares) / pairs_of_occurrences } else { UNKNOWN_AGREEMENT };
+        let agreement = agreement.clamp(0.0, 1.0);
+        let correlation = (2.0 * agreement - 1.0).max(LEAST_CORRELATION);
+        let typical_weight = if self.weight > 0.0 { self.squares / self.weight } else { 1.0 };
+        Direction { agreement, prior: (1.0 / correlation - 1.0) / 2.0 * typical_weight }
+    }
+}
+
+impl Direction {
+    /// $\hat n_{ab}$ of what was seen this way and the other way.
+    fn expected(self, forth: f64, back: f64) -> f64 {
+        let both = forth + back;
+        if both > 0.0 { both * (forth + self.prior) / (both + 2.0 * self.prior) } else { 0.0 }
+    }
+}
+
+impl Memory {
+    /// Counts the pairs of all histories, twice: once to learn their direction, once to keep them. Row $a$ is built from the
+    /// positions of $a$, in the order of users and positions, so sums do not depend on the number of threads.
+    pub(super) fn fit(params: &MemoryParams, histories: &Histories, monitor: &dyn Monitor) -> Result<Self, ModelError> {
+        let counter = Counter::new(params, histories);
+        monitor.begin("learning the direction of pairs", histories.num_items() as u64);
+        let evidence = counter.each_chunk(monitor, |row, _, evidence: &mut [Evidence; 2]| row.add_to(evidence))?;
+        let evidence = evidence.into_iter().fold([Evidence::default(); 2], |sum, chunk| {
+            [sum[0].add(chunk[0]), sum[1].add(chunk[1])]
+        });
+        let directions = evidence.map(Evidence::direction);
+
+        monitor.begin("keeping pairs", histories.num_items() as u64);
+        let scale = |power: f64| -> Vec<f64> {
+            counter.popularity.iter().map(|&count| f64::from(count.max(1)).powf(-power)).collect()
+        };
+        let (source_scale, target_scale) = (scale(params.source_power), scale(params.target_power));
+        let chunks = counter.each_chunk(monitor, |row, source, chunk: &mut Chunk| {
+            let scale = |target| source_scale[source] * target_scale[target];
+            row.drain_into(chunk, &directions, [1.0, params.together], scale);
+        })?;
+        Ok(Memory { rows: assemble(chunks), directions })
+    }
+
+    /// $\sum_l w_l T[j_l, \cdot]$ of a history, oldest item first.
+    pub(super) fn sum_into(&self, history: &[ItemIndex], lag_weights: &[f64], sums: &mut [f64]) {
+        sums.fill(0.0);
+        for (item, &lag_weight) in history.iter().rev().zip(lag_weights) {
+            let (targets, weights) = self.row(item.get());
+            for (target, &weight) in targets.iter().zip(weights) {
+                sums[target.get()] += lag_weight * f64::from(weight);
+            }
+        }
+    }
+
+    /// Row $a$: items, ascending, and their weights.
+    pub(super) fn row(&self, source: usize) -> (&[ItemIndex], &[f32]) {
+        let (offsets, targets, weights) = &self.rows;
+        let range = offsets[source]..offsets[source + 1];
+        (&targets[range.clone()], &weights[range])
+    }
+}
+
+impl Memory {
+    /// The memory as its arrays lie in a file. What was learned of directions is in the weights.
+    pub(super) fn from_tensors(tensors: &StoredTensors<'_>) -> Result<Self, TensorError> {
+        let (offsets, targets) = tensors.item_rows(OFFSETS, ITEMS, Some(tensors.num_items()))?;
+        let weights = tensors.values(WEIGHTS, &[Some(targets.len())])?;
+        let targets = targets.into_iter().map(ItemIndex).collect();
+        let directions = [Evidence::default().direction(); 2];
+        Ok(Memory { rows: (offsets, targets, weights), directions })
+    }
+
+    /// Its arrays.
+    pub(super) fn tensors(&self) -> Vec<Tensor<'_>> {
+        let (offsets, targets, weights) = &self.rows;
+        let targets: Vec<u32> = targets.iter().map(|target| target.0).collect();
+        vec![Tensor::offsets(OFFSETS, offsets), Tensor::list(ITEMS, targets), Tensor::list(WEIGHTS, weights)]
+    }
+
+    /// Multiplies every weight by a factor of the item scored.
+    pub(super) fn scale_targets(&mut self, factor: impl Fn(usize) -> f64) {
+        let (_, targets, weights) = &mut self.rows;
+        for (weight, target) in weights.iter_mut().zip(targets) {
+            *weight = (f64::from(*weight) * factor(target.get())) as f32;
+        }
+    }
+
+    /// $T[a, b]$.
+    pub(super) fn weight(&self, source: ItemIndex, target: ItemIndex) -> f64 {
+        let (targets, weights) = self.row(source.get());
+        targets.binary_search(&target).map_or(0.0, |at| f64::from(weights[at]))
+    }
+
+    pub(super) fn num_items(&self) -> usize {
+        self.rows.0.len() - 1
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let (offsets, targets, weights) = &self.rows;
+        size_of_val(offsets.as_slice()) + size_of_val(targets.as_slice()) + size_of_val(weights.as_slice())
+    }
+}
+
+/// Names of the arrays in files.
+const OFFSETS: &str = "memory_offsets";
+const ITEMS: &str = "memory_items";
+const WEIGHTS: &str = "memory_weights";
+
+/// Everything that is needed to count the pairs of an item.
+struct Counter<'a> {
+    histories: &'a Histories,
+    popularity: Vec<u32>,
+    positions: Positions,
+    distance_weights: Vec<f64>,
+    gap_weights: GapWeights,
+    user_power: f64,
+}
+
+impl<'a> Counter<'a> {
+    fn new(params: &MemoryParams, histories: &'a Histories) -> Self {
+        let popularity = histories.popularity();
+        let positions = Positions::of(histories, &popularity);
+        let longest = histories.iter().map(<[ItemIndex]>::len).max().unwrap_or(0);
+        let distances = 1..=params.window.min(longest);
+        let distance_weights = distances.map(|distance| (distance as f64).powf(-params.distance_decay)).collect();
+        Counter {
+            histories,
+            popularity,
+            positions,
+            distance_weights,
+            gap_weights: GapWeights::new(params.gap_decay),
+            user_power: params.user_power,
+        }
+    }
+
+    /// Counts the pairs of every item, and hands the row of each to `take`, which leaves it empty.
+    fn each_chunk<C: Default + Send>(
+        &self,
+        monitor: &dyn Monitor,
+        take: impl Fn(&mut Row, usize, &mut C) + Sync,
+    ) -> Result<Vec<C>, ModelError> {
+        let num_items = self.popularity.len();
+        self.popularity
+            .par_chunks(SOURCES_A_CHUNK)
+            .enumerate()
+            .map_init(
+                || Row::new(num_items),
+                |row, (at, counts)| {
+                    check_cancelled(monitor)?;
+                    let mut chunk = C::default();
+                    for source in at * SOURCES_A_CHUNK..at * SOURCES_A_CHUNK + counts.len() {
+                        for &(user, position) in self.positions.of_item(source) {
+                            self.add_neighbours(row, user, position as usize);
+                        }
+                        take(row, source, &mut chunk);
+                    }
+                    monitor.advance(counts.len() as u64);
+                    Ok(chunk)
+                },
+            )
+            .collect()
+    }
+
+    fn add_neighbours(&self, row: &mut Row, user: UserIndex, at: usize) {
+        let (items, times) = (self.histories.items_of(user), self.histories.times_of(user));
+        let user_weight = (items.len() as f64).powf(-self.user_power);
+        let now = times[at];
+        let mut add = |way: usize, item: ItemIndex, time: Timestamp, weight: f64| {
+            if item != items[at] {
+                let kind = usize::from(time == now);
+                row.add(item, 2 * kind + way, weight * user_weight * self.gap_weights.of(now, time));
+            }
+        };
+        let after = items[at + 1..].iter().zip(&times[at + 1..]).zip(&self.distance_weights);
+        after.for_each(|((&item, &time), &weight)| add(FORTH, item, time, weight));
+        let before = items[..at].iter().rev().zip(times[..at].iter().rev()).zip(&self.distance_weights);
+        before.for_each(|((&item, &time), &weight)| add(BACK, item, time, weight));
+    }
+}
+
+/// What the time between two items of a pair leaves of its weight, by whole days.
+struct GapWeights(Vec<f64>);
+
+const DAYS_A_YEAR: f64 = 365.0;
+
+/// Pairs further apart than this count as if they were this far apart: some 55 years.
+const MOST_DAYS: usize = 20_000;
+
+impl GapWeights {
+    fn new(decay: f64) -> Self {
+        if decay == 0.0 {
+            return GapWeights(Vec::new());
+        }
+        GapWeights((0..=MOST_DAYS).map(|days| (1.0 + days as f64 / DAYS_A_YEAR).powf(-decay)).collect())
+    }
+
+    fn of(&self, one: Timestamp, other: Timestamp) -> f64 {
+        if self.0.is_empty() {
+            return 1.0;
+        }
+        let days = one.0.abs_diff(other.0) / MICROSECONDS_A_DAY;
+        self.0[usize::try_from(days).unwrap_or(MOST_DAYS).min(MOST_DAYS)]
+    }
+}
+
+const MICROSECONDS_A_DAY: u64 = 86_400_000_000;
+
+const FORTH: usize = 0;
+const BACK: usize = 1;
+
+/// The pairs of one item: for every other, what was seen forth and back at different times, and at one time.
+struct Row {
+    sums: Vec<[f64; 4]>,
+    used: Vec<u32>,
+    /// Sums of squared weights of what was seen forth, by kind.
+    squares: [f64; 2],
+}
+
+impl Row {
+    fn new(num_items: usize) -> Self {
+        Row { sums: vec![[0.0; 4]; num_items], used: Vec::new(), squares: [0.0; 2] }
+    }
+
+    fn add(&mut self, item: ItemIndex, place: usize, weight: f64) {
+        // A weight that underflowed would be taken for an unused sum.
+        if weight == 0.0 {
+            return;
+        }
+        let sums = &mut self.sums[item.get()];
+        if *sums == [0.0; 4] {
+            self.used.push(item.0);
+        }
+        sums[place] += weight;
+        if place % 2 == FORTH {
+            self.squares[place / 2] += weight * weight;
+        }
+    }
+
+    /// Takes all pairs out, items ascending.
+    fn drain(&mut self) -> impl Iterator<Item = (u32, [f64; 4])> {
+        self.used.sort_unstable();
+        self.squares = [0.0; 2];
+        let Row { sums, used, .. } = self;
+        used.drain(..).map(|item| (item, std::mem::take(&mut sums[item as usize])))
+    }
+
+    fn add_to(&mut self, evidence: &mut [Evidence; 2]) {
+        for (evidence, squares) in evidence.iter_mut().zip(self.squares) {
+            evidence.squares += squares;
+        }
+        for (_, sums) in self.drain() {
+            for (evidence, sums) in evidence.iter_mut().zip(sums.chunks_exact(2)) {
+                evidence.weight += sums[FORTH];
+                evidence.one_way += sums[FORTH] * sums[FORTH];
+                evidence.both_ways += (sums[FORTH] + sums[BACK]).powi(2);
+            }
+        }
+    }
+
+    fn drain_into(
+        &mut self,
+        chunk: &mut Chunk,
+        directions: &[Direction; 2],
+        kind_weights: [f64; 2],
+        scale: impl Fn(usize) -> f64,
+    ) {
+        for (target, sums) in self.drain() {
+            let kinds = directions.iter().zip(sums.chunks_exact(2)).zip(kind_weights);
+            let expected: f64 = kinds
+                .map(|((direction, sums), weight)| weight * direction.expected(sums[FORTH], sums[BACK]))
+                .sum();
+            let weight = (expected * scale(target as usize)) as f32;
+            if weight > 0.0 {
+                chunk.push(ItemIndex(target), weight);
+            }
+        }
+        chunk.end_row();
+    }
+}

@@ -1,0 +1,260 @@
+//! D-SATF: a sparse directed memory and a low-rank directed core.
+//!
+//! A history $j_0, j_1, \dots$ (newest first) has the scores
+//!
+//! $$ s_b = \tau_b \sum_l w_l \Bigl( (1 - \beta) \frac{T[j_l, b]}{\sigma_T} + \beta \frac{(V R V^T)[j_l, b]}{\sigma_R} \Bigr), \qquad w_l = (l + 1)^{-\rho} . $$
+//!
+//! * The memory $T$ ([`memory`]) knows single pairs of items, and how surely they keep their order.
+//! * The core $R$ ([`core`]) knows what is like what: pairs that nobody has taken yet.
+//! * The trend $\tau_b$ is how much of what was ever taken of $b$ was taken of late, to the power `trend`.
+//! * $\sigma_T$ and $\sigma_R$ are the root mean squares of scores after a single item drawn from the log, so that the balance $\beta$
+//!   means the same on every log.
+//!
+//! Everything is linear in the weights of a history: the share of an item in a score is its term of the sum.
+
+mod core;
+mod memory;
+mod recommender;
+mod rehearsal;
+#[cfg(test)]
+mod tests;
+mod trend;
+
+use serde::{Deserialize, Serialize};
+
+use self::core::{ItemSpace, NormalEquations};
+use self::memory::{Memory, MemoryParams};
+use self::recommender::DSatf;
+use self::rehearsal::{RehearsalParams, rehearse};
+use self::trend::Trend;
+use super::pure_svd::{default_rank, item_space, largest_rank};
+use super::tensors::{StoredTensors, TensorError};
+use super::{Fault, Learner, ModelError, Recommender};
+use crate::monitor::Monitor;
+use crate::prepare::Histories;
+
+/// The rank taken if none is given, where the log allows it.
+const DEFAULT_RANK: usize = 500;
+
+/// The model `d-satf`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DSatfConfig {
+    /// How far apart two positions of one history may be to be a pair: at least 1 (default 50).
+    pub window: usize,
+    /// Exponent of the fall of a pair's weight with its distance: 0 to 10 (default: learned).
+    pub distance_decay: Option<f64>,
+    /// Exponent of the fall of a pair's weight with the years between its items: 0 to 10 (default: learned).
+    pub gap_decay: Option<f64>,
+    /// How many times a pair taken at one time counts: 0 to 100 (default: learned).
+    pub together: Option<f64>,
+    /// Exponent of the division of a history's pairs by its length: 0 to 2 (default: learned).
+    pub user_power: Option<f64>,
+    /// Exponent of the division by the popularity of the earlier item: 0 to 2 (default 0.5).
+    pub source_power: f64,
+    /// Exponent of the division by the popularity of the item scored: 0 to 2 (default: learned).
+    pub target_power: Option<f64>,
+    /// Exponent of the fall of an item's weight with its lag in the history scored: 0 to 10 (default: learned).
+    pub recency_decay: Option<f64>,
+    /// Exponent of the share of an item's events that are recent: 0 (none) to 2 (default: learned).
+    pub trend: Option<f64>,
+    /// Days after which an event counts 1/e as recent: above 0 (default 60).
+    pub trend_days: f64,
+    /// Share of the core in a score: 0 (memory alone) to 1 (core alone) (default 0.4).
+    pub balance: f64,
+    /// Columns of the item space: 1 to the smaller of users and items (default: 500, at most a quarter of the items).
+    pub rank: Option<usize>,
+    /// Exponent `s` of the popularity debiasing of the item space, -10 to 10 (default 0.4).
+    pub scaling: f64,
+    /// Ridge of the core in units of the mean eigenvalue: above 0 (default 1).
+    pub regularization: f64,
+    /// Newest items of a history that count when it is scored: at least 1 (default 50).
+    pub max_len: usize,
+    /// Seed of the solver's random start.
+    pub seed: u64,
+}
+
+impl Default for DSatfConfig {
+    fn default() -> Self {
+        DSatfConfig {
+            window: 50,
+            distance_decay: None,
+            gap_decay: None,
+            together: None,
+            user_power: None,
+            source_power: 0.5,
+            target_power: None,
+            recency_decay: None,
+            trend: None,
+            trend_days: 60.0,
+            balance: 0.4,
+            rank: None,
+            scaling: 0.4,
+            regularization: 1.0,
+            max_len: 50,
+            seed: 0,
+        }
+    }
+}
+
+impl DSatfConfig {
+    /// The model's name.
+    pub const NAME: &'static str = "d-satf";
+
+    /// The keys that are given, and for the others where learning begins.
+    fn keys(&self) -> Keys {
+        let start = Keys::default();
+        Keys {
+            distance_decay: self.distance_decay.unwrap_or(start.distance_decay),
+            gap_decay: self.gap_decay.unwrap_or(start.gap_decay),
+            together: self.together.unwrap_or(start.together),
+            user_power: self.user_power.unwrap_or(start.user_power),
+            target_power: self.target_power.unwrap_or(start.target_power),
+            recency_decay: self.recency_decay.unwrap_or(start.recency_decay),
+            trend: self.trend.unwrap_or(start.trend),
+        }
+    }
+
+    /// The keys that can be learned, as far as they are given.
+    fn learned(&self) -> [(&'static str, Option<f64>, f64); 7] {
+        [
+            ("distance_decay", self.distance_decay, 10.0),
+            ("gap_decay", self.gap_decay, 10.0),
+            ("together", self.together, 100.0),
+            ("user_power", self.user_power, 2.0),
+            ("target_power", self.target_power, 2.0),
+            ("recency_decay", self.recency_decay, 10.0),
+            ("trend", self.trend, 2.0),
+        ]
+    }
+}
+
+/// The keys that can be learned from the log ([`rehearsal`]).
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Keys {
+    distance_decay: f64,
+    gap_decay: f64,
+    together: f64,
+    user_power: f64,
+    target_power: f64,
+    recency_decay: f64,
+    trend: f64,
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Keys {
+            distance_decay: 0.5,
+            gap_decay: 0.0,
+            together: 2.0,
+            user_power: 0.25,
+            target_power: 0.2,
+            recency_decay: 0.75,
+            trend: 0.4,
+        }
+    }
+}
+
+impl Keys {
+    /// $w_l = (l + 1)^{-\rho}$.
+    fn lag_weights(&self, max_len: usize) -> Vec<f64> {
+        (0..max_len).map(|lag| (lag as f64 + 1.0).powf(-self.recency_decay)).collect()
+    }
+
+    fn memory_params(&self, window: usize, source_power: f64) -> MemoryParams {
+        let &Keys { distance_decay, gap_decay, together, user_power, target_power, .. } = self;
+        MemoryParams { window, distance_decay, gap_decay, together, user_power, source_power, target_power }
+    }
+
+    /// Whether pairs count the same with other keys.
+    fn counts_as(&self, other: &Keys) -> bool {
+        let counting = |keys: &Keys| (keys.distance_decay, keys.gap_decay, keys.together, keys.user_power);
+        counting(self) == counting(other)
+    }
+}
+
+impl Learner for DSatfConfig {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        let mut faults = Vec::new();
+        for (field, value) in [("window", self.window), ("max_len", self.max_len)] {
+            if !(1..=100_000).contains(&value) {
+                faults.push(Fault::new(field, value, "1 to 100000"));
+            }
+        }
+        let ranges = [
+            ("source_power", self.source_power, 0.0, 2.0),
+            ("balance", self.balance, 0.0, 1.0),
+            ("scaling", self.scaling, -10.0, 10.0),
+        ];
+        let given = self.learned().into_iter().filter_map(|(field, value, most)| Some((field, value?, 0.0, most)));
+        for (field, value, least, most) in ranges.into_iter().chain(given) {
+            if !(least..=most).contains(&value) {
+                faults.push(Fault::new(field, value, format!("{least} to {most}")));
+            }
+        }
+        for (field, value) in [("trend_days", self.trend_days), ("regularization", self.regularization)] {
+            if !(value > 0.0 && value <= 1e12) {
+                faults.push(Fault::new(field, value, "above 0, at most 1e12"));
+            }
+        }
+        if self.rank == Some(0) {
+            faults.push(Fault::new("rank", 0, "at least 1"));
+        }
+        ModelError::from_faults(Self::NAME, faults)
+    }
+
+    fn check_on(&self, histories: &Histories) -> Result<(), ModelError> {
+        self.check()?;
+        let largest = largest_rank(histories);
+        if largest == 0 {
+            return Err(ModelError::Data { model: Self::NAME, reason: "it has no rows".to_owned() });
+        }
+        let faults = self.rank.filter(|&rank| rank > largest).map(|rank| {
+            let (users, items) = (histories.num_users(), histories.num_items());
+            Fault::new("rank", rank, format!("1 to {largest} on this log of {users} users and {items} items"))
+        });
+        ModelError::from_faults(Self::NAME, Vec::from_iter(faults))
+    }
+
+    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+        self.check_on(histories)?;
+        let &DSatfConfig { window, source_power, trend_days, max_len, .. } = self;
+        let is_fixed = |name: &str| self.learned().iter().any(|(key, value, _)| *key == name && value.is_some());
+        let rehearsal = RehearsalParams { window, source_power, trend_days, max_len };
+        let keys = rehearse(self.keys(), is_fixed, &rehearsal, histories, monitor)?;
+
+        let params = keys.memory_params(window, source_power);
+        let memory = Memory::fit(&params, histories, monitor)?;
+        let [apart, at_once] = memory.directions;
+        tracing::info!(apart = apart.agreement, at_once = at_once.agreement, "how pairs agree in their order");
+
+        let lag_weights = keys.lag_weights(max_len);
+        let core = if self.balance > 0.0 {
+            let rank = self.rank.unwrap_or_else(|| default_rank(histories, DEFAULT_RANK));
+            let v = item_space(Self::NAME, histories, rank, self.scaling, SPACE_TOLERANCE, self.seed, monitor)?;
+            let space = ItemSpace::new(v.as_ref());
+            let equations = NormalEquations::new(&space, &memory, histories, &lag_weights, keys.user_power, monitor)?;
+            let core = equations.core(self.regularization);
+            Some((space, core))
+        } else {
+            None
+        };
+        let trend = Trend::new(histories, trend_days).weights(keys.trend);
+        let model = DSatf::new(self.balance, lag_weights, memory, core, &trend, &histories.popularity());
+        model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
+            model: Self::NAME,
+            reason: "the factors of the core are not finite".to_owned(),
+        })
+    }
+
+    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        Ok(Box::new(DSatf::restore(tensors)?))
+    }
+}
+
+/// How exact the item space has to be: the core is learned for whatever space it is given.
+const SPACE_TOLERANCE: f64 = 1e-3;

@@ -1,0 +1,131 @@
+//! The fitted model: a sparse and a low-rank part, weighted by the same lags.
+
+use std::sync::Arc;
+
+use faer::Mat;
+
+use super::core::ItemSpace;
+use super::memory::Memory;
+use crate::interactions::ItemIndex;
+use crate::models::batch::score_each;
+use crate::models::fold_in::{FoldIn, LagWeights};
+use crate::models::tensors::{Shares, StoredTensors, Tensor, TensorError};
+use crate::models::{Quantization, Recommender};
+
+/// The scaled memory and, unless the balance leaves it out, the core in factors.
+#[derive(Clone, Debug)]
+pub(super) struct DSatf {
+    memory: Memory,
+    core: Option<FoldIn>,
+    lag_weights: Vec<f64>,
+}
+
+const LAG_WEIGHTS: &str = "lag_weights";
+
+impl DSatf {
+    /// Brings both parts to one scale. `None` if a factor is not finite.
+    pub(super) fn new(
+        balance: f64,
+        lag_weights: Vec<f64>,
+        mut memory: Memory,
+        core: Option<(ItemSpace, Mat<f64>)>,
+        trend: &[f64],
+        popularity: &[u32],
+    ) -> Option<Self> {
+        let num_items = popularity.len();
+        let memory_size = root_mean_square(popularity, |item| {
+            memory.row(item).1.iter().map(|&weight| f64::from(weight).powi(2)).sum()
+        });
+        let scale = if memory_size > 0.0 { (1.0 - balance) / memory_size } else { 0.0 };
+        memory.scale_targets(|item| scale * trend[item]);
+        let core = match core {
+            None => None,
+            Some((space, core)) => {
+                let (rank, right) = (space.rank(), space.times(core.as_ref()));
+                // V has orthonormal columns: the length of a row of V R is that of the scores it gives.
+                let size = root_mean_square(popularity, |item| {
+                    right[item * rank..][..rank].iter().map(|value| value * value).sum()
+                });
+                let scale = if size > 0.0 { balance / size } else { 0.0 };
+                let row = |item: usize| space.row(item).iter().map(move |value| (value * scale * trend[item]) as f32);
+                let left: Arc<[f32]> = (0..num_items).flat_map(row).collect();
+                let right: Arc<[f32]> = right.iter().map(|&value| value as f32).collect();
+                Some(FoldIn::new(num_items, left, right, LagWeights::ByLag(lag_weights.clone()))?)
+            }
+        };
+        Some(DSatf { memory, core, lag_weights })
+    }
+
+    pub(super) fn restore(tensors: &StoredTensors<'_>) -> Result<Self, TensorError> {
+        Ok(DSatf {
+            memory: Memory::from_tensors(tensors)?,
+            core: if FoldIn::is_in(tensors) { Some(FoldIn::from_tensors(tensors)?) } else { None },
+            lag_weights: tensors.values(LAG_WEIGHTS, &[None])?,
+        })
+    }
+}
+
+/// The root of the mean of `square` over the rows of the log.
+fn root_mean_square(popularity: &[u32], square: impl Fn(usize) -> f64) -> f64 {
+    let total: f64 = popularity.iter().map(|&count| f64::from(count)).sum();
+    let sum: f64 = popularity.iter().enumerate().map(|(item, &count)| f64::from(count) * square(item)).sum();
+    if total > 0.0 { (sum / total).sqrt() } else { 0.0 }
+}
+
+impl Recommender for DSatf {
+    fn num_items(&self) -> usize {
+        self.memory.num_items()
+    }
+
+    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+        let num_items = self.num_items();
+        match &self.core {
+            Some(core) => core.score_batch(histories, scores),
+            None => scores.fill(0.0),
+        }
+        score_each(
+            num_items,
+            histories,
+            scores,
+            || vec![0f64; num_items],
+            |sums, history, row| {
+                self.memory.sum_into(history, &self.lag_weights, sums);
+                row.iter_mut().zip(sums.iter()).for_each(|(score, sum)| *score = (f64::from(*score) + sum) as f32);
+            },
+        );
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.memory.memory_bytes() + self.core.as_ref().map_or(0, Recommender::memory_bytes)
+    }
+
+    fn tensors(&self) -> Vec<Tensor<'_>> {
+        let mut tensors = self.memory.tensors();
+        match &self.core {
+            Some(core) => tensors.extend(core.tensors()),
+            None => tensors.push(Tensor::list(LAG_WEIGHTS, &self.lag_weights)),
+        }
+        tensors
+    }
+
+    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
+        let mut shares = match &self.core {
+            Some(core) => core.shares(history, item),
+            None => Shares::of_none(history, 0.0),
+        };
+        let newest_first = shares.of_history.iter_mut().rev().zip(history.iter().rev());
+        for ((share, &past), lag_weight) in newest_first.zip(&self.lag_weights) {
+            *share += lag_weight * self.memory.weight(past, item);
+        }
+        shares
+    }
+
+    fn lag_weights(&self) -> Option<&[f64]> {
+        Some(&self.lag_weights)
+    }
+
+    fn quantized(&self, quantization: Quantization) -> Result<Box<dyn Recommender>, &'static str> {
+        let core = self.core.as_ref().ok_or("without a core it has no item factors")?.rounded(quantization)?;
+        Ok(Box::new(DSatf { core: Some(core), ..self.clone() }))
+    }
+}

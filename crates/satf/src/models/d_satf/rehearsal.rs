@@ -1,0 +1,191 @@
+//! Keys learned from the log: the model rehearses on its newest events.
+//!
+//! How fast do old items lose their weight? How much does popularity tell, how much does the trend? Logs differ, and the log itself
+//! knows: a memory of all but the newest events is asked to predict these, one after the other, with candidates for one key at a
+//! time, and the best one stays. What the memory then learns from is the whole log.
+//!
+//! Every candidate is judged by the mean NDCG@10 over at most [`MOST_EVENTS`] events, under the rules of the evaluation: the
+//! whole catalogue is ranked, items already taken are left out, ties go to the lower index.
+
+use rayon::prelude::*;
+
+use super::memory::Memory;
+use super::trend::Trend;
+use super::Keys;
+use crate::interactions::{ItemIndex, Timestamp, UserIndex};
+use crate::models::ModelError;
+use crate::monitor::{Monitor, check_cancelled};
+use crate::prepare::Histories;
+
+/// Most events that are predicted.
+const MOST_EVENTS: usize = 4000;
+
+/// With fewer events than this, nothing can be told from them.
+const LEAST_EVENTS: usize = 200;
+
+/// Share of the rows, the newest, from which the events are taken.
+const NEWEST_SHARE: f64 = 0.05;
+
+/// Length of the lists that are judged.
+const CUTOFF: usize = 10;
+
+/// What is tried for a key, and where it is kept.
+struct Dimension {
+    name: &'static str,
+    values: &'static [f64],
+    key: fn(&mut Keys) -> &mut f64,
+}
+
+/// In the order in which they are learned; the first ones matter most.
+const DIMENSIONS: [Dimension; 7] = [
+    Dimension { name: "recency_decay", values: &[0.35, 0.5, 0.75, 1.0, 1.25], key: |keys| &mut keys.recency_decay },
+    Dimension { name: "distance_decay", values: &[0.25, 0.5, 0.75, 1.0, 1.5], key: |keys| &mut keys.distance_decay },
+    Dimension { name: "target_power", values: &[0.1, 0.2, 0.3, 0.4], key: |keys| &mut keys.target_power },
+    Dimension { name: "trend", values: &[0.0, 0.2, 0.4, 0.6], key: |keys| &mut keys.trend },
+    Dimension { name: "user_power", values: &[0.0, 0.25, 0.5], key: |keys| &mut keys.user_power },
+    Dimension { name: "together", values: &[1.0, 2.0, 4.0], key: |keys| &mut keys.together },
+    Dimension { name: "gap_decay", values: &[0.0, 0.5, 1.0], key: |keys| &mut keys.gap_decay },
+];
+
+/// Learns the keys that `fixed` does not name, starting from `keys`.
+pub(super) fn rehearse(
+    mut keys: Keys,
+    is_fixed: impl Fn(&str) -> bool,
+    rehearsal: &RehearsalParams,
+    histories: &Histories,
+    monitor: &dyn Monitor,
+) -> Result<Keys, ModelError> {
+    if DIMENSIONS.iter().all(|dimension| is_fixed(dimension.name)) {
+        return Ok(keys);
+    }
+    let Some(stage) = Stage::new(histories, rehearsal) else { return Ok(keys) };
+    monitor.begin("rehearsing on the newest events", DIMENSIONS.iter().map(|d| d.values.len() as u64).sum());
+    let mut memory = stage.memory(&keys)?;
+    let mut best = stage.score(&keys, &memory);
+    for dimension in &DIMENSIONS {
+        let start = *(dimension.key)(&mut keys);
+        if is_fixed(dimension.name) {
+            continue;
+        }
+        for &value in dimension.values.iter().filter(|&&value| value != start) {
+            check_cancelled(monitor)?;
+            let mut tried = keys;
+            *(dimension.key)(&mut tried) = value;
+            let rebuilt = if tried.counts_as(&keys) { None } else { Some(stage.memory(&tried)?) };
+            let score = stage.score(&tried, rebuilt.as_ref().unwrap_or(&memory));
+            tracing::debug!(key = dimension.name, value, score, "rehearsed");
+            if score > best {
+                best = score;
+                keys = tried;
+                memory = rebuilt.unwrap_or(memory);
+            }
+            monitor.advance(1);
+        }
+    }
+    tracing::info!(?keys, ndcg = best, events = stage.events.len(), "learned by rehearsal");
+    Ok(keys)
+}
+
+/// What a rehearsal needs besides the keys that are learned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RehearsalParams {
+    pub(super) window: usize,
+    pub(super) source_power: f64,
+    pub(super) trend_days: f64,
+    pub(super) max_len: usize,
+}
+
+/// The log up to a point in time, and what came after it.
+struct Stage<'a> {
+    histories: &'a Histories,
+    past: Histories,
+    popularity: Vec<u32>,
+    trend: Trend,
+    /// Users and the positions to predict.
+    events: Vec<(UserIndex, usize)>,
+    params: RehearsalParams,
+}
+
+impl<'a> Stage<'a> {
+    /// `None` if there are too few events to tell anything.
+    fn new(histories: &'a Histories, params: &RehearsalParams) -> Option<Self> {
+        let cut = cut(histories)?;
+        let past = histories.until(cut);
+        let popularity = past.popularity();
+        let mut events = Vec::new();
+        for user in (0..histories.num_users() as u32).map(UserIndex) {
+            let items = histories.items_of(user);
+            for position in past.items_of(user).len().max(1)..items.len() {
+                let target = items[position];
+                if popularity[target.get()] > 0 && !items[..position].contains(&target) {
+                    events.push((user, position));
+                }
+            }
+        }
+        if events.len() < LEAST_EVENTS {
+            return None;
+        }
+        // Evenly spread over users if there are too many.
+        let step = events.len().div_ceil(MOST_EVENTS);
+        let events = events.into_iter().step_by(step).collect();
+        let trend = Trend::new(&past, params.trend_days);
+        Some(Stage { histories, past, popularity, trend, events, params: *params })
+    }
+
+    /// The memory without the scale of targets, which scores apply.
+    fn memory(&self, keys: &Keys) -> Result<Memory, ModelError> {
+        let &RehearsalParams { window, source_power, .. } = &self.params;
+        let unscaled = Keys { target_power: 0.0, ..*keys };
+        Memory::fit(&unscaled.memory_params(window, source_power), &self.past, &())
+    }
+
+    /// Mean NDCG@10 of the events.
+    fn score(&self, keys: &Keys, memory: &Memory) -> f64 {
+        let scale: Vec<f64> = self
+            .trend
+            .weights(keys.trend)
+            .iter()
+            .zip(&self.popularity)
+            .map(|(trend, &count)| trend * f64::from(count.max(1)).powf(-keys.target_power))
+            .collect();
+        let lag_weights = keys.lag_weights(self.params.max_len);
+        let gains: Vec<f64> = self
+            .events
+            .par_iter()
+            .map_init(
+                || vec![0f64; self.popularity.len()],
+                |scores, &(user, position)| {
+                    let items = self.histories.items_of(user);
+                    memory.sum_into(&items[..position], &lag_weights, scores);
+                    gain(scores, &scale, &items[..position], items[position])
+                },
+            )
+            .collect();
+        gains.iter().sum::<f64>() / gains.len() as f64
+    }
+}
+
+/// What the target gains: the discount of its rank among all items but those seen, 0 beyond the cutoff.
+fn gain(scores: &[f64], scale: &[f64], seen: &[ItemIndex], target: ItemIndex) -> f64 {
+    let score = |item: usize| scores[item] * scale[item];
+    let own = score(target.get());
+    let is_before = |item: usize| {
+        let other = score(item);
+        other > own || (other == own && item < target.get())
+    };
+    let mut before = (0..scores.len()).filter(|&item| is_before(item)).count();
+    let mut distinct: Vec<ItemIndex> = seen.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    before -= distinct.iter().filter(|item| is_before(item.get())).count();
+    if before < CUTOFF { 1.0 / (before as f64 + 2.0).log2() } else { 0.0 }
+}
+
+/// The time after which the newest rows lie.
+fn cut(histories: &Histories) -> Option<Timestamp> {
+    let mut times = histories.times().to_vec();
+    let newest = ((times.len() as f64 * NEWEST_SHARE) as usize).clamp(1, times.len().max(1));
+    let at = times.len().checked_sub(newest + 1)?;
+    let (_, cut, _) = times.select_nth_unstable(at);
+    Some(*cut)
+}

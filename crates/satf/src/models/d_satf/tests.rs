@@ -1,0 +1,300 @@
+use std::sync::Arc;
+
+use faer::Mat;
+use proptest::prelude::*;
+
+use super::core::{ItemSpace, NormalEquations};
+use super::memory::{Memory, MemoryParams};
+use super::recommender::DSatf;
+use super::*;
+use crate::interactions::{Ids, ItemIndex, Timestamp, UserIndex};
+use crate::models::fold_in::{FoldIn, LagWeights};
+
+const ITEMS: usize = 9;
+
+/// A day in microseconds.
+const DAY: i64 = 86_400_000_000;
+
+/// One user a sequence of items and times.
+fn histories(num_items: usize, sequences: &[Vec<(u32, i64)>]) -> Histories {
+    let ids = |n: usize| Arc::new(Ids::Integers((0..n as i64).collect()));
+    let rows = sequences.iter().enumerate().flat_map(|(user, events)| {
+        let row = move |&(item, time)| (UserIndex(user as u32), ItemIndex(item), Timestamp(time));
+        events.iter().map(row)
+    });
+    Histories::from_ordered_rows(ids(sequences.len()), ids(num_items), rows)
+}
+
+/// Items with times that do not fall, and are equal now and then.
+fn logs() -> impl Strategy<Value = Vec<Vec<(u32, i64)>>> {
+    let event = (0u32..ITEMS as u32, prop::sample::select(vec![0, 0, 1, 400 * DAY]));
+    let sequence = prop::collection::vec(event, 0..12).prop_map(|events| {
+        let mut now = 0;
+        events.into_iter().map(|(item, step)| (item, { now += step; now })).collect::<Vec<_>>()
+    });
+    prop::collection::vec(sequence, 1..10)
+}
+
+fn params() -> impl Strategy<Value = MemoryParams> {
+    let decays = (0.0..2.0, prop::sample::select(vec![0.0, 0.7]));
+    (1usize..6, decays, 0.0..4.0, 0.0..1.0, 0.0..1.0, 0.0..1.0).prop_map(
+        |(window, (distance_decay, gap_decay), together, user_power, source_power, target_power)| MemoryParams {
+            window,
+            distance_decay,
+            gap_decay,
+            together,
+            user_power,
+            source_power,
+            target_power,
+        },
+    )
+}
+
+/// `T` from its definition: all pairs of positions, the agreement of all pairs of occurrences, the posterior.
+fn memory_by_definition(params: &MemoryParams, sequences: &[Vec<(u32, i64)>]) -> Vec<Vec<f64>> {
+    let mut occurrences: [Vec<(usize, usize, f64)>; 2] = Default::default();
+    let mut popularity = [0f64; ITEMS];
+    for events in sequences {
+        events.iter().for_each(|(item, _)| popularity[*item as usize] += 1.0);
+        for s in 0..events.len() {
+            for t in s + 1..events.len().min(s + params.window + 1) {
+                let ((a, before), (b, after)) = (events[s], events[t]);
+                let weight = ((t - s) as f64).powf(-params.distance_decay)
+                    * (events.len() as f64).powf(-params.user_power)
+                    * (1.0 + ((after - before) / DAY) as f64 / 365.0).powf(-params.gap_decay);
+                if a != b {
+                    occurrences[usize::from(before == after)].push((a as usize, b as usize, weight));
+                }
+            }
+        }
+    }
+    let mut memory = vec![vec![0f64; ITEMS]; ITEMS];
+    for (occurrences, kind_weight) in occurrences.iter().zip([1.0, params.together]) {
+        let (mut agreeing, mut all) = (0.0, 0.0);
+        for (i, &(a, b, one)) in occurrences.iter().enumerate() {
+            for (k, &(c, d, other)) in occurrences.iter().enumerate() {
+                if i != k && ((a, b) == (c, d) || (a, b) == (d, c)) {
+                    all += one * other;
+                    agreeing += if (a, b) == (c, d) { one * other } else { 0.0 };
+                }
+            }
+        }
+        let agreement: f64 = if all > 0.0 { agreeing / all } else { 0.75 };
+        let alpha = (1.0 / (2.0 * agreement - 1.0).max(1e-3) - 1.0) / 2.0;
+        let weight: f64 = occurrences.iter().map(|(_, _, weight)| weight).sum();
+        let squares: f64 = occurrences.iter().map(|(_, _, weight)| weight * weight).sum();
+        let prior = alpha * if weight > 0.0 { squares / weight } else { 1.0 };
+        for (a, row) in memory.iter_mut().enumerate() {
+            for (b, value) in row.iter_mut().enumerate() {
+                let sum = |from: usize, to: usize| -> f64 {
+                    occurrences.iter().filter(|(a, b, _)| (*a, *b) == (from, to)).map(|(_, _, weight)| weight).sum()
+                };
+                let (forth, back) = (sum(a, b), sum(b, a));
+                if forth + back > 0.0 {
+                    *value += kind_weight * (forth + back) * (forth + prior) / (forth + back + 2.0 * prior)
+                        * popularity[a].powf(-params.source_power)
+                        * popularity[b].powf(-params.target_power);
+                }
+            }
+        }
+    }
+    memory
+}
+
+fn dense(memory: &Memory) -> Vec<Vec<f64>> {
+    let weight = |a: u32, b: u32| memory.weight(ItemIndex(a), ItemIndex(b));
+    let items = memory.num_items() as u32;
+    (0..items).map(|a| (0..items).map(|b| weight(a, b)).collect()).collect()
+}
+
+proptest! {
+    #[test]
+    fn the_memory_equals_its_definition(params in params(), sequences in logs()) {
+        let memory = Memory::fit(&params, &histories(ITEMS, &sequences), &()).unwrap();
+        let expected = memory_by_definition(&params, &sequences);
+        for (row, expected) in dense(&memory).iter().zip(&expected) {
+            for (value, expected) in row.iter().zip(expected) {
+                prop_assert!((value - expected).abs() <= 1e-5 * expected.abs() + 1e-12, "{value} is not {expected}");
+            }
+        }
+    }
+
+    /// The core against a dense solution of its normal equations, from features made one by one.
+    #[test]
+    fn the_core_equals_a_dense_solution(
+        params in params(),
+        sequences in logs(),
+        ridge in 0.01f64..10.0,
+        lag_weights in prop::collection::vec(0.0f64..1.0, 1..5),
+    ) {
+        let log = histories(ITEMS, &sequences);
+        let memory = Memory::fit(&params, &log, &()).unwrap();
+        let rank = 3;
+        let v = orthonormal(ITEMS, rank);
+        let space = ItemSpace::new(v.as_ref());
+        let equations = NormalEquations::new(&space, &memory, &log, &lag_weights, params.user_power, &()).unwrap();
+        let core = equations.core(ridge);
+
+        let mut moments = Mat::<f64>::zeros(rank, rank);
+        for events in &sequences {
+            for t in 0..events.len().saturating_sub(1) {
+                let mut feature = Mat::<f64>::zeros(rank, 1);
+                for (lag, weight) in lag_weights.iter().enumerate().take(t + 1) {
+                    let row = v.as_ref().row(events[t - lag].0 as usize).transpose();
+                    feature += row.to_owned().as_mat() * *weight;
+                }
+                moments += &feature * feature.transpose() * (events.len() as f64).powf(-params.user_power);
+            }
+        }
+        let weights = dense(&memory);
+        let cross = v.transpose() * Mat::from_fn(ITEMS, ITEMS, |a, b| weights[a][b]) * &v;
+        let mean = (0..rank).map(|k| moments[(k, k)]).sum::<f64>() / rank as f64;
+        let strength = if mean > 0.0 { ridge * mean } else { 1.0 };
+        let left = (&moments + Mat::<f64>::identity(rank, rank) * strength) * &core;
+        for i in 0..rank {
+            for j in 0..rank {
+                let scale = cross.norm_max().max(1e-12);
+                prop_assert!((left[(i, j)] - cross[(i, j)]).abs() < 1e-9 * scale, "{} {}", left[(i, j)], cross[(i, j)]);
+            }
+        }
+    }
+}
+
+/// Every pair counts one.
+fn plain(window: usize) -> MemoryParams {
+    MemoryParams {
+        window,
+        distance_decay: 0.0,
+        gap_decay: 0.0,
+        together: 1.0,
+        user_power: 0.0,
+        source_power: 0.0,
+        target_power: 0.0,
+    }
+}
+
+/// Some matrix with orthonormal columns.
+fn orthonormal(rows: usize, columns: usize) -> Mat<f64> {
+    let start = Mat::<f64>::from_fn(rows, columns, |i, j| ((i * 7 + j * 13 + i * i * j) % 11) as f64 - 4.5);
+    start.qr().compute_thin_Q()
+}
+
+fn pairs(rows: impl Iterator<Item = [(u32, i64); 2]>) -> [f64; 2] {
+    let sequences: Vec<Vec<(u32, i64)>> = rows.map(Vec::from).collect();
+    let params = plain(5);
+    let memory = Memory::fit(&params, &histories(2, &sequences), &()).unwrap();
+    let weights = dense(&memory);
+    [weights[0][1], weights[1][0]]
+}
+
+#[test]
+fn an_order_that_is_law_is_kept_and_one_that_is_noise_is_not() {
+    let law = pairs((0..20).map(|_| [(0, 0), (1, 1)]));
+    assert!((law[0] - 20.0).abs() < 1e-4 && law[1] < 1e-4, "{law:?}");
+    let noise = pairs((0..20).map(|user| if user % 2 == 0 { [(0, 0), (1, 1)] } else { [(1, 0), (0, 1)] }));
+    assert!((noise[0] - noise[1]).abs() < 1e-4 && (noise[0] - 10.0).abs() < 1e-4, "{noise:?}");
+    // Mostly one way: kept, but shrunk.
+    let mostly = pairs((0..20).map(|user| if user % 10 > 0 { [(0, 0), (1, 1)] } else { [(1, 0), (0, 1)] }));
+    assert!(mostly[0] > 15.0 && mostly[0] < 18.0 && (mostly[0] + mostly[1] - 20.0).abs() < 1e-4, "{mostly:?}");
+}
+
+#[test]
+fn pairs_taken_at_once_have_a_direction_of_their_own() {
+    // At different times always 0 then 1, at one time either way.
+    let rows = (0..40).map(|user| match user % 4 {
+        0 => [(0, 5), (1, 5)],
+        1 => [(1, 5), (0, 5)],
+        _ => [(0, 0), (1, 1)],
+    });
+    let [forth, back] = pairs(rows);
+    assert!((forth - 30.0).abs() < 1e-3 && (back - 10.0).abs() < 1e-3, "{forth} {back}");
+}
+
+fn scores(model: &dyn Recommender, history: &[u32]) -> Vec<f32> {
+    let history: Vec<ItemIndex> = history.iter().copied().map(ItemIndex).collect();
+    let mut scores = vec![0f32; model.num_items()];
+    model.score_batch(&[&history], &mut scores);
+    scores
+}
+
+/// With an empty memory and the identity for a core, the predictor is $V V^T$ with lag weights: that of the SATF models, and of
+/// PureSVD-N where all weights are one.
+#[test]
+fn the_projectors_of_the_other_models_are_special_cases() {
+    let (items, rank) = (12, 5);
+    let v = orthonormal(items, rank);
+    let popularity = vec![3; items];
+    for lag_weights in [vec![1.0; 4], vec![1.0, 0.7, 0.3, 0.2]] {
+        let nothing = histories(items, &vec![vec![(0, 0)]; 3]);
+        let memory = Memory::fit(&plain(1), &nothing, &()).unwrap();
+        let core = Some((ItemSpace::new(v.as_ref()), Mat::identity(rank, rank)));
+        let trend = vec![1.0; items];
+        let model = DSatf::new(1.0, lag_weights.clone(), memory, core, &trend, &popularity).unwrap();
+        let row = |item: usize, into: &mut [f64]| into.iter_mut().enumerate().for_each(|(k, value)| *value = v[(item, k)]);
+        let projector =
+            FoldIn::from_item_space(items, rank, row, None, LagWeights::ByLag(lag_weights.clone())).unwrap();
+        // The core is scaled to unit size; the projector is not.
+        let size = (rank as f64 / items as f64).sqrt();
+        for history in [vec![2, 9, 4], vec![7], vec![]] {
+            for (score, expected) in scores(&model, &history).iter().zip(scores(&projector, &history)) {
+                assert!((f64::from(*score) * size - f64::from(expected)).abs() < 1e-5, "{score} {expected}");
+            }
+        }
+    }
+}
+
+/// A log in which the next item follows from the newest one alone, and one in which it follows from the oldest.
+fn chain(follows: impl Fn(&[u32], u32) -> u32) -> Histories {
+    let sequences: Vec<Vec<(u32, i64)>> = (0..600u32)
+        .map(|user| {
+            let mut items = vec![user * 7 % 40];
+            for step in 0..7 {
+                let noise = (user * 31 + step * 17 + user * user) % 40;
+                let next = follows(&items, noise);
+                items.push(next);
+            }
+            let start = i64::from(user) * 10;
+            items.into_iter().enumerate().map(|(at, item)| (item, start + at as i64)).collect()
+        })
+        .collect();
+    histories(40, &sequences)
+}
+
+#[test]
+fn recency_is_learned_from_the_log() {
+    let config = DSatfConfig { balance: 0.0, max_len: 8, ..Default::default() };
+    let fall = |log: &Histories| {
+        let model = config.fit(log, &()).unwrap();
+        let weights = model.lag_weights().unwrap().to_vec();
+        weights[4] / weights[0]
+    };
+    let newest = fall(&chain(|items, noise| if noise % 4 == 0 { noise } else { (items[items.len() - 1] + 1) % 40 }));
+    let oldest = fall(&chain(|items, noise| if noise % 2 == 0 { noise } else { (items[0] + noise % 5 + 1) % 40 }));
+    assert!(newest < oldest, "{newest} {oldest}");
+}
+
+#[test]
+fn a_key_that_is_given_is_kept() {
+    let log = chain(|items, _| (items[items.len() - 1] + 1) % 40);
+    let config = DSatfConfig { recency_decay: Some(3.0), balance: 0.0, ..Default::default() };
+    let model = config.fit(&log, &()).unwrap();
+    assert!((model.lag_weights().unwrap()[1] - 0.125).abs() < 1e-12);
+}
+
+#[test]
+fn all_faults_are_named_at_once() {
+    let config = DSatfConfig {
+        window: 0,
+        max_len: 0,
+        trend: Some(-1.0),
+        balance: 1.5,
+        regularization: 0.0,
+        rank: Some(0),
+        recency_decay: Some(f64::NAN),
+        ..Default::default()
+    };
+    let message = config.check().unwrap_err().to_string();
+    for fault in ["window = 0", "max_len = 0", "trend = -1", "balance = 1.5", "regularization = 0", "rank = 0", "recency_decay = NaN"] {
+        assert!(message.contains(fault), "{fault}: {message}");
+    }
+}
