@@ -136,7 +136,7 @@ fn train_and_recommend_give_the_lists_that_evaluate_scored() {
     for (event, list) in partition.holdout.events.iter().zip(&lists) {
         let history = partition.holdout.history(event);
         loaded.recommender().score_batch(&[history], &mut scores);
-        let ranked: Vec<(String, u32)> = rank_unseen(&mut scores, history, 10)
+        let ranked: Vec<(String, u32)> = rank_unseen(&mut scores, &history, 10)
             .iter()
             .map(|scored| (catalog.get(scored.item.get()).to_string(), scored.score.to_bits()))
             .collect();

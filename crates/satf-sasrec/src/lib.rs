@@ -11,7 +11,7 @@
 //! ```
 //! use satf::interactions::ItemIndex;
 //! use satf::models::ModelEntry;
-//! use satf::prepare::Histories;
+//! use satf::prepare::{Histories, History};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! satf_sasrec::register();
@@ -20,7 +20,7 @@
 //! let log = Histories::from_sequences(4, &[vec![0, 1, 2], vec![1, 2, 3], vec![0, 1, 3]]);
 //! let model = configured.learner.fit(&log, &())?;
 //! let mut scores = [0.0; 4];
-//! model.score_batch(&[&[ItemIndex(0), ItemIndex(1)]], &mut scores);
+//! model.score_batch(&[History::new(&[ItemIndex(0), ItemIndex(1)])], &mut scores);
 //! # Ok(())
 //! # }
 //! ```

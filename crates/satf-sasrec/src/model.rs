@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use satf::interactions::ItemIndex;
 use satf::linalg::dense::matmul;
 use satf::models::{ModelError, Recommender, Shares, StoredTensors, Tensor, TensorError};
+use satf::prepare::History;
 
 use crate::SasRecConfig;
 use crate::network::{Pass, Weights, embed};
@@ -69,7 +70,7 @@ impl Recommender for SasRec {
         self.parameters.sizes.items
     }
 
-    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+    fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
         let Sizes { items, hidden: width, .. } = self.parameters.sizes;
         assert_eq!(scores.len(), histories.len() * items, "one score a history and item");
         let outside = histories.iter().flat_map(|history| history.iter()).find(|item| item.get() >= items);
@@ -112,10 +113,10 @@ impl Recommender for SasRec {
         Array::ALL.into_iter().map(tensor).collect()
     }
 
-    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
+    fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
         let mut scores = vec![0f32; self.num_items()];
         self.score_batch(&[history], &mut scores);
-        Shares::of_none(history, f64::from(scores[item.get()]))
+        Shares::of_none(&history, f64::from(scores[item.get()]))
     }
 
     fn has_shares(&self) -> bool {

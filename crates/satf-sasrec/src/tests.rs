@@ -7,7 +7,7 @@ use satf::evaluate::rank_unseen;
 use satf::interactions::ItemIndex;
 use satf::models::{Learner, ModelError, Snapshot};
 use satf::monitor::Monitor;
-use satf::prepare::Histories;
+use satf::prepare::{Histories, History};
 
 use crate::batch::Sequences;
 use crate::gradient::Gradient;
@@ -352,7 +352,7 @@ fn ten_short_sequences_are_learned_by_heart() {
             let items: Vec<ItemIndex> = sequence.iter().copied().map(ItemIndex).collect();
             let Some((last, history)) = items.split_last() else { return false };
             let mut scores = vec![0f32; 23];
-            model.score_batch(&[history], &mut scores);
+            model.score_batch(&[history.into()], &mut scores);
             rank_unseen(&mut scores, history, 1)[0].item == *last
         };
         let hits = sequences.iter().filter(|sequence| foretold(sequence)).count();
@@ -370,7 +370,7 @@ fn a_loss_that_explodes_is_an_error() {
     match config.fit(&Histories::from_sequences(5, &sequences), &()) {
         Ok(model) => {
             let mut scores = [f32::NAN; 5];
-            model.score_batch(&[&[ItemIndex(1)]], &mut scores);
+            model.score_batch(&[History::new(&[ItemIndex(1)])], &mut scores);
             assert!(scores.iter().all(|score| score.is_finite()));
         }
         Err(ModelError::Numerics { reason, .. }) => assert!(reason.contains("learning_rate"), "{reason}"),

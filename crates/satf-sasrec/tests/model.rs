@@ -13,7 +13,7 @@ use satf::evaluate::EarlyStopping;
 use satf::interactions::ItemIndex;
 use satf::models::{Configured, Iteration, Learner, ModelEntry, ModelError, Preset, Recommender, Snapshot};
 use satf::monitor::Monitor;
-use satf::prepare::{Histories, Holdout, Partition, Split, SplitScheme, TiePolicy, Timeline};
+use satf::prepare::{Histories, History, Holdout, Partition, Split, SplitScheme, TiePolicy, Timeline};
 use satf::recommend::{Filters, Model, RecommendError};
 use satf::tune::Space;
 use satf_sasrec::{Loss, SasRecConfig};
@@ -55,7 +55,7 @@ fn scores_in_batches(model: &dyn Recommender, histories: &[Vec<ItemIndex>], size
     let mut bits = Vec::new();
     for batch in histories.chunks(size) {
         let mut scores = vec![f32::NAN; batch.len() * model.num_items()];
-        let batch: Vec<&[ItemIndex]> = batch.iter().map(Vec::as_slice).collect();
+        let batch: Vec<History<'_>> = batch.iter().map(History::from).collect();
         model.score_batch(&batch, &mut scores);
         assert!(scores.iter().all(|score| score.is_finite()));
         bits.extend(scores.iter().map(|score| score.to_bits()));
@@ -155,7 +155,8 @@ fn odd_logs_fit_or_give_a_clear_error() {
 #[test]
 fn an_item_outside_the_catalogue_is_refused() {
     let model = small(Loss::Ce).fit(&generated_log(20, 10, 8), &()).unwrap();
-    let attempt = std::panic::AssertUnwindSafe(|| model.score_batch(&[&[ItemIndex(10)]], &mut [0.0; 10]));
+    let attempt =
+        std::panic::AssertUnwindSafe(|| model.score_batch(&[History::new(&[ItemIndex(10)])], &mut [0.0; 10]));
     assert!(std::panic::catch_unwind(attempt).is_err());
 }
 

@@ -16,7 +16,7 @@ use satf::generate::{ShapeOptions, like};
 use satf::interactions::ItemIndex;
 use satf::linalg::gemm_rate;
 use satf::models::{Configured, LaSatfConfig};
-use satf::prepare::{TiePolicy, Timeline};
+use satf::prepare::{History, TiePolicy, Timeline};
 use satf::recommend::{Filters, Model};
 
 /// Histories scored a round, and rounds of which the best counts.
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
     let mut scores = vec![0f32; model.num_items()];
     for (query, list) in queries.iter().zip(&lists).take(EVENTS) {
-        model.recommender().score_batch(&[query], &mut scores);
+        model.recommender().score_batch(&[History::new(query)], &mut scores);
         assert_eq!(&rank_unseen(&mut scores, query, N), list, "event by event as in a batch");
     }
     let seconds = start.elapsed().as_secs_f64() / EVENTS as f64;

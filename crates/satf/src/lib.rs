@@ -10,7 +10,7 @@
 //! use satf::generate::{ShopOptions, shop};
 //! use satf::interactions::{Id, ItemIndex};
 //! use satf::models::{Learner, TransitionsConfig};
-//! use satf::prepare::{Split, SplitScheme, TiePolicy, Timeline};
+//! use satf::prepare::{History, Split, SplitScheme, TiePolicy, Timeline};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A log: made up here, from files with `satf::data::read_log`.
@@ -31,7 +31,7 @@
 //! // What comes after a laptop? Any list of known items can be scored: no stored user is needed.
 //! let laptop = ItemIndex(catalog.find(Id::Text("laptop")).ok_or("no laptop")? as u32);
 //! let mut scores = vec![0.0; model.num_items()];
-//! model.score_batch(&[&[laptop]], &mut scores);
+//! model.score_batch(&[History::new(&[laptop])], &mut scores);
 //! for next in rank_unseen(&mut scores, &[laptop], 3) {
 //!     println!("{}", catalog.get(next.item.get()));
 //! }

@@ -12,11 +12,11 @@ use rayon::ThreadPoolBuilder;
 use satf::factorize::Start;
 use satf::interactions::ItemIndex;
 use satf::models::{
-    DSatfConfig, EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig, PositionDecay, Precision,
-    RandomConfig, Recommender, TransitionsConfig, VmisKnnConfig,
+    DSatfConfig, EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig,
+    PositionDecay, Precision, RandomConfig, Recommender, TransitionsConfig, VmisKnnConfig,
 };
 use satf::monitor::Monitor;
-use satf::prepare::Histories;
+use satf::prepare::{Histories, History};
 
 /// Whether scores depend on the order of the history scored.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -142,7 +142,7 @@ fn queries(num_items: u32, count: usize, seed: u64) -> Vec<Vec<ItemIndex>> {
 fn scores_in_batches(model: &dyn Recommender, histories: &[Vec<ItemIndex>], size: usize) -> Vec<f32> {
     let mut scores = vec![f32::NAN; histories.len() * model.num_items()];
     for (at, batch) in histories.chunks(size).enumerate() {
-        let batch: Vec<&[ItemIndex]> = batch.iter().map(Vec::as_slice).collect();
+        let batch: Vec<History<'_>> = batch.iter().map(History::from).collect();
         let rows = &mut scores[at * size * model.num_items()..][..batch.len() * model.num_items()];
         model.score_batch(&batch, rows);
     }
@@ -267,7 +267,9 @@ fn an_item_outside_the_catalogue_is_refused() {
     let log = generated_log(20, 10, 8);
     for case in every_model() {
         let model = fit(&case, &log);
-        let attempt = std::panic::AssertUnwindSafe(|| model.score_batch(&[&[ItemIndex(10)]], &mut [0.0; 10]));
+        let attempt = std::panic::AssertUnwindSafe(|| {
+            model.score_batch(&[History::new(&[ItemIndex(10)])], &mut [0.0; 10])
+        });
         assert!(std::panic::catch_unwind(attempt).is_err(), "{}: item 10 of 10 was scored", case.label);
     }
 }

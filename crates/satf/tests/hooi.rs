@@ -16,7 +16,7 @@ use satf::factorize::{
 use satf::interactions::ItemIndex;
 use satf::linalg::{Real, dense};
 use satf::models::{GaSatfConfig, LaSatfConfig, Learner, Precision};
-use satf::prepare::Histories;
+use satf::prepare::{Histories, History};
 use satf::tensor::{Attention, Decay, Normalization, PositionalLog};
 
 fn options(user_rank: usize, item_rank: usize, num_iters: usize) -> HooiOptions {
@@ -399,7 +399,7 @@ proptest! {
                 Ok(model) => {
                     let query: Vec<ItemIndex> = (0..items as u32).map(ItemIndex).collect();
                     let mut scores = vec![f32::NAN; items];
-                    model.score_batch(&[&query], &mut scores);
+                    model.score_batch(&[History::new(&query)], &mut scores);
                     prop_assert!(scores.iter().all(|score| score.is_finite()), "{}: {scores:?}", learner.name());
                 }
                 Err(error) => prop_assert!(error.to_string().contains(learner.name()), "{error}"),

@@ -105,7 +105,7 @@ fn every_model_gives_the_same_lists_in_every_way() {
                 // As the evaluation ranks.
                 for (query, expected) in queries().iter().zip(&batch) {
                     let mut scores = vec![f32::NAN; ITEMS as usize];
-                    model.recommender().score_batch(&[query], &mut scores);
+                    model.recommender().score_batch(&[query.into()], &mut scores);
                     let ranked = rank_unseen(&mut scores, query, 7);
                     let ranked: Vec<(u32, u32)> =
                         ranked.iter().map(|scored| (scored.item.0, scored.score.to_bits())).collect();

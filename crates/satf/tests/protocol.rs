@@ -47,7 +47,7 @@ fn ranks_and_coverage_are_those_of_sorting_everything() {
                 if seen == SeenPolicy::Own {
                     pool.clear();
                 }
-                pool.extend_from_slice(history);
+                pool.extend_from_slice(&history);
                 let mut scores = vec![f32::NAN; model.num_items()];
                 model.score_batch(&[history], &mut scores);
                 let list = slow_list(&scores, &pool, 10);

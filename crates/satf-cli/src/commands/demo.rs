@@ -6,7 +6,7 @@ use satf::generate::{ShopOptions, shop, showcase};
 use satf::interactions::{Id, Ids, ItemIndex};
 use satf::models::{MODELS, Recommender};
 use satf::prepare::{
-    Duplicates, Split, SplitScheme, Statistics, TiePolicy, Timeline, p_core, resolve_duplicates,
+    Duplicates, History, Split, SplitScheme, Statistics, TiePolicy, Timeline, p_core, resolve_duplicates,
 };
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ fn recommend(model: &dyn Recommender, catalog: &Ids, history: &[&str]) -> Option
         return None;
     }
     let mut scores = vec![0f32; model.num_items()];
-    model.score_batch(&[&known], &mut scores);
+    model.score_batch(&[History::new(&known)], &mut scores);
     let list = rank_unseen(&mut scores, &known, SHOWN);
     Some(list.iter().map(|scored| catalog.get(scored.item.get()).to_string()).collect())
 }

@@ -209,7 +209,7 @@ mod tests {
     use crate::interactions::ItemIndex;
     use crate::models::{ModelError, Shares, Tensor};
     use crate::prepare::testing::log;
-    use crate::prepare::{Partition, Split, SplitScheme, TiePolicy, Timeline};
+    use crate::prepare::{History, Partition, Split, SplitScheme, TiePolicy, Timeline};
 
     /// Puts the right answers at the top in iteration `self.good` only.
     struct Oracle<'a> {
@@ -225,10 +225,12 @@ mod tests {
             self.1
         }
 
-        fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+        fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
             scores.fill(0.0);
             for (history, row) in histories.iter().zip(scores.chunks_mut(self.1)) {
-                if let Some((_, target)) = self.0.iter().find(|(known, _)| known == history) {
+                if let Some((_, target)) =
+                    self.0.iter().find(|(known, _)| known.as_slice() == history.items())
+                {
                     row[target.get()] = if self.2 { 1.0 } else { -1.0 };
                 }
             }
@@ -242,8 +244,8 @@ mod tests {
             Vec::new()
         }
 
-        fn shares(&self, history: &[ItemIndex], _item: ItemIndex) -> Shares {
-            Shares::of_none(history, 0.0)
+        fn shares(&self, history: History<'_>, _item: ItemIndex) -> Shares {
+            Shares::of_none(&history, 0.0)
         }
     }
 

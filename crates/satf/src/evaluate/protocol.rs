@@ -10,7 +10,7 @@ use super::top_n::{EXCLUDED, Scored, top_n};
 use crate::interactions::ItemIndex;
 use crate::models::Recommender;
 use crate::monitor::{Cancelled, Monitor, check_cancelled};
-use crate::prepare::{EventCounts, Holdout};
+use crate::prepare::{EventCounts, History, Holdout};
 
 /// Scores held at once: a batch is as many events as fit, so memory stays bounded whatever the catalogue.
 const BATCH_BYTES: usize = 64 << 20;
@@ -115,7 +115,7 @@ pub fn evaluate(
     let mut scores = vec![0f32; batch.min(holdout.events.len()) * num_items];
     for events in holdout.events.chunks(batch) {
         check_cancelled(monitor)?;
-        let histories: Vec<&[ItemIndex]> = events.iter().map(|event| holdout.history(event)).collect();
+        let histories: Vec<History<'_>> = events.iter().map(|event| holdout.history(event)).collect();
         let scores = &mut scores[..events.len() * num_items];
         model.score_batch(&histories, scores);
         let first_event = ranks.len();
@@ -153,7 +153,7 @@ pub(crate) fn histories_at_once(num_items: usize) -> usize {
 fn first_event_that_saw(holdout: &Holdout, num_items: usize) -> Vec<usize> {
     let mut first = vec![usize::MAX; num_items];
     for (at, event) in holdout.events.iter().enumerate() {
-        for item in holdout.history(event) {
+        for item in holdout.history(event).items() {
             first[item.get()] = first[item.get()].min(at);
         }
     }

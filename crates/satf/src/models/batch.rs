@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use crate::interactions::ItemIndex;
+use crate::prepare::History;
 
 /// Calls `score` once for every history with its row of `scores`, in parallel over histories.
 ///
@@ -16,10 +16,10 @@ use crate::interactions::ItemIndex;
 /// If `scores` is not `histories.len() * num_items` long, or an item is outside the catalogue.
 pub(super) fn score_each<W>(
     num_items: usize,
-    histories: &[&[ItemIndex]],
+    histories: &[History<'_>],
     scores: &mut [f32],
     workspace: impl Fn() -> W + Send + Sync,
-    score: impl Fn(&mut W, &[ItemIndex], &mut [f32]) + Send + Sync,
+    score: impl Fn(&mut W, History<'_>, &mut [f32]) + Send + Sync,
 ) {
     assert_eq!(
         scores.len(),
@@ -38,21 +38,22 @@ pub(super) fn score_each<W>(
     scores
         .par_chunks_exact_mut(num_items)
         .zip(histories.par_iter())
-        .for_each_init(workspace, |workspace, (row, history)| score(workspace, history, row));
+        .for_each_init(workspace, |workspace, (row, history)| score(workspace, *history, row));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interactions::ItemIndex;
 
     #[test]
     fn an_empty_catalogue_has_no_scores() {
-        score_each(0, &[&[], &[]], &mut [], || (), |(), _, _| unreachable!());
+        score_each(0, &[History::default(); 2], &mut [], || (), |(), _, _| unreachable!());
     }
 
     #[test]
     #[should_panic(expected = "item 3 is outside the catalogue of 3")]
     fn an_unknown_item_is_refused() {
-        score_each(3, &[&[ItemIndex(3)]], &mut [0.0; 3], || (), |(), _, _| ());
+        score_each(3, &[History::new(&[ItemIndex(3)])], &mut [0.0; 3], || (), |(), _, _| ());
     }
 }

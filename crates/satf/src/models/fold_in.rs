@@ -14,19 +14,12 @@ use faer::{Accum, MatMut, MatRef};
 use rayon::prelude::*;
 
 use super::Recommender;
+use super::lag_weights::LagWeights;
 use super::quantization::{self, Quantization};
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError, TensorType};
 use crate::interactions::ItemIndex;
 use crate::linalg::dense::matmul;
-
-/// What an item of a history counts, by its lag.
-#[derive(Clone, Debug, PartialEq)]
-pub enum LagWeights {
-    /// Every distinct item once, however old: the binary preference vector of PureSVD.
-    Flat,
-    /// The item at lag `l` (0 = newest) counts `weights[l]`; items older than the weights reach do not count.
-    ByLag(Vec<f64>),
-}
+use crate::prepare::History;
 
 /// Item factors and lag weights: everything a linear model needs to score.
 #[derive(Clone, Debug)]
@@ -46,7 +39,6 @@ const LEFT: &str = "item_factors";
 const LEFT_SCALES: &str = "item_factor_scales";
 const RIGHT: &str = "history_factors";
 const RIGHT_SCALES: &str = "history_factor_scales";
-const LAG_WEIGHTS: &str = "lag_weights";
 
 impl FoldIn {
     /// The projector on an item space $V$ ($n$ items, `rank` columns, at most $n$): $V V^T$ or, with the diagonal of the
@@ -130,11 +122,7 @@ impl FoldIn {
                 format!("rank {}, as {LEFT} has", rank(&left)),
             ));
         }
-        let weights = match tensors.find(LAG_WEIGHTS) {
-            None => LagWeights::Flat,
-            Some(_) => LagWeights::ByLag(tensors.values(LAG_WEIGHTS, &[None])?),
-        };
-        let model = FoldIn::new(num_items, left, right, weights)
+        let model = FoldIn::new(num_items, left, right, LagWeights::from_tensors(tensors)?)
             .ok_or_else(|| TensorError::new(LEFT, "values that overflow", "finite numbers"))?;
         Ok(FoldIn { quantization, ..model })
     }
@@ -173,7 +161,7 @@ impl FoldIn {
     }
 
     /// $f$ of one history, summed in double precision in an order that depends on the history alone.
-    fn gather(&self, history: &[ItemIndex], feature: &mut [f32]) {
+    fn gather(&self, history: History<'_>, feature: &mut [f32]) {
         let rank = feature.len();
         let mut sums = vec![0f64; rank];
         let mut add = |item: ItemIndex, weight: f64| {
@@ -182,13 +170,13 @@ impl FoldIn {
                 *sum += weight * f64::from(value);
             }
         };
-        match &self.weights {
-            LagWeights::ByLag(weights) => {
-                for (&item, &weight) in history.iter().rev().zip(weights) {
+        match self.weights.of(history) {
+            Some(weights) => {
+                for (&item, &weight) in history.iter().rev().zip(&*weights) {
                     add(item, weight);
                 }
             }
-            LagWeights::Flat => {
+            None => {
                 let mut distinct = history.to_vec();
                 distinct.sort_unstable();
                 distinct.dedup();
@@ -206,7 +194,7 @@ impl Recommender for FoldIn {
         self.num_items
     }
 
-    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+    fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
         let (items, rank) = (self.num_items(), self.rank());
         assert_eq!(scores.len(), histories.len() * items, "one score a history and item");
         if rank == 0 {
@@ -219,7 +207,7 @@ impl Recommender for FoldIn {
         features
             .par_chunks_mut(rank)
             .zip(histories)
-            .for_each(|(feature, history)| self.gather(history, feature));
+            .for_each(|(feature, history)| self.gather(*history, feature));
         let features = MatRef::from_column_major_slice(&features, rank, width);
         let product = |into: &mut [f32]| {
             let into = MatMut::from_column_major_slice_mut(into, items, width);
@@ -236,10 +224,7 @@ impl Recommender for FoldIn {
     }
 
     fn memory_bytes(&self) -> usize {
-        let weights = match &self.weights {
-            LagWeights::Flat => 0,
-            LagWeights::ByLag(weights) => size_of_val(weights.as_slice()),
-        };
+        let weights = self.weights.by_lag().map_or(0, size_of_val);
         let copies = if self.shares_a_factor() { 1 } else { 2 };
         size_of_val(&*self.right) * copies + weights
     }
@@ -255,22 +240,20 @@ impl Recommender for FoldIn {
                 RIGHT_SCALES,
             ));
         }
-        if let LagWeights::ByLag(weights) = &self.weights {
-            tensors.push(Tensor::list(LAG_WEIGHTS, weights));
-        }
+        tensors.extend(self.weights.tensors());
         tensors
     }
 
     /// $w_l$ times the product of rows $j_l$ of $P_R$ and $j$ of $P_L$, in double precision.
-    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
+    fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
         let left = self.row(&self.left, item);
         let product = |past: ItemIndex| dot(self.row(&self.right, past), left);
-        match &self.weights {
-            LagWeights::Flat => Shares::of_distinct(history, product),
-            LagWeights::ByLag(weights) => {
-                let mut shares = Shares::of_none(history, 0.0);
+        match self.weights.of(history) {
+            None => Shares::of_distinct(&history, product),
+            Some(weights) => {
+                let mut shares = Shares::of_none(&history, 0.0);
                 let newest_first = shares.of_history.iter_mut().rev().zip(history.iter().rev());
-                for ((share, &past), &weight) in newest_first.zip(weights) {
+                for ((share, &past), &weight) in newest_first.zip(&*weights) {
                     *share = weight * product(past);
                 }
                 shares
@@ -293,10 +276,7 @@ impl Recommender for FoldIn {
     }
 
     fn lag_weights(&self) -> Option<&[f64]> {
-        match &self.weights {
-            LagWeights::Flat => None,
-            LagWeights::ByLag(weights) => Some(weights),
-        }
+        self.weights.by_lag()
     }
 
     fn quantized(&self, quantization: Quantization) -> Result<Box<dyn Recommender>, &'static str> {
@@ -367,7 +347,7 @@ mod tests {
     }
 
     fn scores(model: &FoldIn, histories: &[Vec<ItemIndex>]) -> Vec<u32> {
-        let histories: Vec<&[ItemIndex]> = histories.iter().map(Vec::as_slice).collect();
+        let histories: Vec<History<'_>> = histories.iter().map(History::from).collect();
         let mut scores = vec![f32::NAN; histories.len() * model.num_items()];
         model.score_batch(&histories, &mut scores);
         scores.iter().map(|score| score.to_bits()).collect()
@@ -412,16 +392,16 @@ mod tests {
             let model = model(12, 5, weights.clone());
             let history: Vec<ItemIndex> = history.into_iter().map(ItemIndex).collect();
             let mut scores = vec![0f32; 12];
-            model.score_batch(&[&history], &mut scores);
+            model.score_batch(&[History::new(&history)], &mut scores);
             for (item, score) in scores.iter().enumerate() {
                 let share = |past: ItemIndex| -> f64 {
                     (0..5).map(|k| f64::from(model.left[item * 5 + k]) * f64::from(model.right[past.get() * 5 + k])).sum()
                 };
-                let expected: f64 = match &weights {
-                    LagWeights::ByLag(weights) => {
+                let expected: f64 = match weights.by_lag() {
+                    Some(weights) => {
                         history.iter().rev().zip(weights).map(|(&past, &w)| w * share(past)).sum()
                     }
-                    LagWeights::Flat => {
+                    None => {
                         (0..12).map(ItemIndex).filter(|past| history.contains(past)).map(share).sum()
                     }
                 };

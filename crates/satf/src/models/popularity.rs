@@ -7,7 +7,7 @@ use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::{Learner, ModelError, Recommender};
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
-use crate::prepare::Histories;
+use crate::prepare::{Histories, History};
 
 /// The popularity baseline `mp`. It has nothing to set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl Recommender for Popularity {
         self.counts.len()
     }
 
-    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+    fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
         score_each(
             self.num_items(),
             histories,
@@ -74,8 +74,8 @@ impl Recommender for Popularity {
         vec![Tensor::list("counts", &self.counts)]
     }
 
-    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
-        Shares::of_none(history, f64::from(self.counts[item.get()]))
+    fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
+        Shares::of_none(&history, f64::from(self.counts[item.get()]))
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
     fn scores_are_row_counts() {
         let model = Popularity::fit(&Histories::from_sequences(4, &[vec![1, 1, 0], vec![1, 3]]));
         let mut scores = [f32::NAN; 8];
-        model.score_batch(&[&[], &[ItemIndex(1)]], &mut scores);
+        model.score_batch(&[History::default(), History::new(&[ItemIndex(1)])], &mut scores);
         assert_eq!(scores.map(|score| score as u32), [1, 3, 0, 1, 1, 3, 0, 1]);
     }
 

@@ -10,7 +10,8 @@
 use faer::Mat;
 use serde::{Deserialize, Serialize};
 
-use super::fold_in::{FoldIn, LagWeights};
+use super::fold_in::FoldIn;
+use super::lag_weights::LagWeights;
 use super::tensors::{StoredTensors, TensorError};
 use super::{Fault, Learner, ModelError, Recommender, Snapshot, Variant};
 use crate::linalg::truncated_svd::{self, Params};
@@ -185,7 +186,7 @@ mod tests {
         let model = config.fit(&Histories::from_sequences(15, &sequences()), &()).unwrap();
         let history: Vec<ItemIndex> = history.iter().copied().map(ItemIndex).collect();
         let mut scores = vec![0f32; 15];
-        model.score_batch(&[&history], &mut scores);
+        model.score_batch(&[(&history).into()], &mut scores);
         scores.into_iter().map(f64::from).collect()
     }
 
@@ -261,7 +262,7 @@ mod tests {
         let config = PureSvdConfig { rank: Some(3), ..Default::default() };
         let model = config.fit(&Histories::from_sequences(3, &same), &()).unwrap();
         let mut scores = vec![0f32; 3];
-        model.score_batch(&[&[ItemIndex(0)]], &mut scores);
+        model.score_batch(&[(&[ItemIndex(0)]).into()], &mut scores);
         assert!(scores.iter().all(|score| score.is_finite() && *score > 0.0), "{scores:?}");
     }
 }

@@ -7,7 +7,7 @@ use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::{Learner, ModelError, Recommender};
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
-use crate::prepare::Histories;
+use crate::prepare::{Histories, History};
 
 /// The baseline `random`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ impl Recommender for Random {
         self.num_items
     }
 
-    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+    fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
         // The upper 24 bits: as many as a single-precision fraction holds without rounding up to 1.
         const UNIT: f32 = 1.0 / (1 << 24) as f32;
         score_each(
@@ -93,7 +93,7 @@ impl Recommender for Random {
             scores,
             || (),
             |(), history, row| {
-                let mut state = self.key(history);
+                let mut state = self.key(&history);
                 for score in row {
                     state = state.wrapping_add(STEP);
                     *score = (mix(state) >> 40) as f32 * UNIT;
@@ -111,10 +111,10 @@ impl Recommender for Random {
         Vec::new()
     }
 
-    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
+    fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
         let mut scores = vec![0.0; self.num_items];
         self.score_batch(&[history], &mut scores);
-        Shares::of_none(history, f64::from(scores[item.get()]))
+        Shares::of_none(&history, f64::from(scores[item.get()]))
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
     fn scores(seed: u64, history: &[u32], num_items: usize) -> Vec<f32> {
         let history: Vec<ItemIndex> = history.iter().copied().map(ItemIndex).collect();
         let mut scores = vec![f32::NAN; num_items];
-        Random::new(seed, num_items).score_batch(&[&history], &mut scores);
+        Random::new(seed, num_items).score_batch(&[History::new(&history)], &mut scores);
         scores
     }
 

@@ -9,7 +9,7 @@ use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use crate::factorize::Plan;
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
-use crate::prepare::Histories;
+use crate::prepare::{Histories, History};
 
 /// A fitted model: scores the whole catalogue for any list of known items. No stored user is needed.
 ///
@@ -27,7 +27,7 @@ pub trait Recommender: Send + Sync {
     ///
     /// # Panics
     /// If `scores` is not `histories.len() * num_items` long, or an item is outside the catalogue.
-    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]);
+    fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]);
 
     /// Bytes the model itself keeps in memory.
     fn memory_bytes(&self) -> usize;
@@ -40,7 +40,7 @@ pub trait Recommender: Send + Sync {
     ///
     /// # Panics
     /// If an item is outside the catalogue.
-    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares;
+    fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares;
 
     /// Whether scores are sums of what single items add. Where they are not, all of a score is in the base of
     /// [`Recommender::shares`], and nothing is explained by it.
@@ -54,7 +54,7 @@ pub trait Recommender: Send + Sync {
     /// If the item is outside the catalogue.
     fn similarities(&self, item: ItemIndex) -> Vec<f32> {
         let mut scores = vec![0.0; self.num_items()];
-        self.score_batch(&[&[item]], &mut scores);
+        self.score_batch(&[History::new(&[item])], &mut scores);
         scores
     }
 

@@ -12,8 +12,8 @@ use toml::{Table, Value};
 
 use super::error::lines;
 use super::{
-    DSatfConfig, EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig, PureSvdConfig,
-    RandomConfig, TransitionsConfig, VmisKnnConfig,
+    DSatfConfig, EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig,
+    PureSvdConfig, RandomConfig, TransitionsConfig, VmisKnnConfig,
 };
 
 /// A model that can be asked for by name.

@@ -7,7 +7,8 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
-use super::fold_in::{FoldIn, LagWeights};
+use super::fold_in::FoldIn;
+use super::lag_weights::LagWeights;
 use super::{Fault, Iteration, ModelError, Recommender, Snapshot, Variant};
 use crate::factorize::{
     FactorizeError, Factors, HooiOptions, Plan, PositionModes, Progress, Sizes, factorize,

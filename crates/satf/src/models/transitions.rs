@@ -22,7 +22,7 @@ use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::{Fault, Learner, ModelError, Recommender};
 use crate::interactions::{ItemIndex, UserIndex};
 use crate::monitor::{Monitor, check_cancelled};
-use crate::prepare::Histories;
+use crate::prepare::{Histories, History};
 
 /// The model `transitions`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -203,7 +203,7 @@ impl Recommender for Transitions {
         self.offsets.len() - 1
     }
 
-    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+    fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
         let num_items = self.num_items();
         score_each(
             num_items,
@@ -211,7 +211,7 @@ impl Recommender for Transitions {
             scores,
             || vec![0f64; num_items],
             |sums, history, row| {
-                self.sum_into(history, sums);
+                self.sum_into(&history, sums);
                 for (score, &sum) in row.iter_mut().zip(sums.iter()) {
                     *score = sum as f32;
                 }
@@ -234,8 +234,8 @@ impl Recommender for Transitions {
         ]
     }
 
-    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
-        let mut shares = Shares::of_none(history, 0.0);
+    fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
+        let mut shares = Shares::of_none(&history, 0.0);
         let newest_first = shares.of_history.iter_mut().rev().zip(history.iter().rev());
         for (lag, (share, &past)) in newest_first.take(self.max_len).enumerate() {
             let (targets, weights) = self.from_item(past);
@@ -441,7 +441,7 @@ mod tests {
 
             let items: Vec<ItemIndex> = history.iter().copied().map(ItemIndex).collect();
             let mut scores = [f32::NAN; 9];
-            model.score_batch(&[&items], &mut scores);
+            model.score_batch(&[History::new(&items)], &mut scores);
             for (item, &score) in scores.iter().enumerate() {
                 let expected: f64 = history
                     .iter()

@@ -28,7 +28,7 @@ use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::{Fault, Learner, ModelError, Recommender};
 use crate::interactions::{ItemIndex, UserIndex};
 use crate::monitor::{Monitor, check_cancelled};
-use crate::prepare::Histories;
+use crate::prepare::{Histories, History};
 
 /// How the weight of an item falls with its place in the history scored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,10 +213,10 @@ impl Recommender for VmisKnn {
         self.item_weights.len()
     }
 
-    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+    fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
         let workspace = || Workspace::new(self.sessions.num_rows(), self.num_items());
         score_each(self.num_items(), histories, scores, workspace, |work, history, row| {
-            self.find_neighbours(work, history);
+            self.find_neighbours(work, &history);
             self.sum_votes(work, row);
         });
     }
@@ -236,15 +236,15 @@ impl Recommender for VmisKnn {
 
     /// $r_n$ is a sum over the items shared with neighbour $n$, so a score is one too: the item at place $l$ adds
     /// $idf_j w(l)$ times the sum of $w(l_n)$ over the neighbours that hold both it and $j$.
-    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
+    fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
         let mut work = Workspace::new(self.sessions.num_rows(), self.num_items());
-        self.find_neighbours(&mut work, history);
+        self.find_neighbours(&mut work, &history);
         let len = work.newest.len();
         let holds =
             |session: u32, item: u32| self.sessions.row(session as usize).binary_search(&item).is_ok();
         let voters: Vec<u32> =
             work.neighbours.iter().copied().filter(|&session| holds(session, item.0)).collect();
-        Shares::of_distinct(history, |past| {
+        Shares::of_distinct(&history, |past| {
             let Some(l) = work.newest.iter().position(|&newest| newest == past.0) else { return 0.0 };
             let both = voters.iter().filter(|&&session| holds(session, past.0));
             let weights: f64 = both.map(|&session| work.votes[session as usize].newest_weight).sum();
@@ -415,7 +415,7 @@ mod tests {
         for (ends, voted) in [([5, 7, 6, 9], 2), ([7, 7, 7, 9], 1)] {
             let model = VmisKnn::fit(&config, &histories(5, &sequences, &ends), &()).unwrap();
             let mut row = [0.0; 5];
-            model.score_batch(&[&[ItemIndex(0)]], &mut row);
+            model.score_batch(&[History::new(&[ItemIndex(0)])], &mut row);
             let best: Vec<usize> = (1..5).filter(|&item| row[item] > 0.0).collect();
             assert_eq!(best, [voted]);
         }

@@ -15,7 +15,7 @@ impl Partition {
     /// user's training history, and each event's history as it stood when the event happened, so that nothing of the future
     /// gets into it. Times stay where they are, targets too.
     ///
-    /// Takes memory for every event's history: four bytes an item.
+    /// Takes memory for every event's history: five bytes an item.
     #[must_use]
     pub fn disordered(&self, seed: u64) -> Partition {
         let mut disordered = self.clone();
@@ -30,10 +30,15 @@ impl Partition {
         }
         let holdout = &mut disordered.holdout;
         holdout.items.clear();
-        holdout.items.reserve_exact(holdout.events.iter().map(Event::history_len).sum());
+        holdout.with_previous.clear();
+        let total = holdout.events.iter().map(Event::history_len).sum();
+        holdout.items.reserve_exact(total);
+        holdout.with_previous.reserve_exact(total);
         for (at, event) in holdout.events.iter_mut().enumerate() {
             let start = holdout.items.len();
-            holdout.items.extend_from_slice(self.holdout.history(event));
+            let history = self.holdout.history(event);
+            holdout.items.extend_from_slice(&history);
+            holdout.with_previous.extend((0..history.len()).map(|at| history.is_with_previous(at)));
             shuffle(&mut holdout.items[start..], &mut restart(EVENT_STREAMS + at as u64));
             (event.history_start, event.history_end) = (start, holdout.items.len());
         }
@@ -71,7 +76,7 @@ mod tests {
         for (before, after) in real.holdout.events.iter().zip(&disordered.holdout.events) {
             assert_eq!((before.user, before.target, before.time), (after.user, after.target, after.time));
             let (before, after) = (real.holdout.history(before), disordered.holdout.history(after));
-            assert_eq!(sorted(before), sorted(after));
+            assert_eq!(sorted(&before), sorted(&after));
             assert_ne!(before, after);
         }
     }

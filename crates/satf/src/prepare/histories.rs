@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::history::marks;
 use crate::interactions::{Ids, ItemIndex, Timestamp, UserIndex};
 
 /// The diagonal of the popularity debiasing $D$: $d_j = c_j^{(s-1)/2}$ for counts $c_j$ and scaling $s$; 0 for an item
@@ -93,7 +94,13 @@ impl Histories {
             times.extend_from_slice(&self.times[kept(user)]);
             offsets.push(items.len());
         }
-        Histories { users: Arc::clone(&self.users), catalog: Arc::clone(&self.catalog), offsets, items, times }
+        Histories {
+            users: Arc::clone(&self.users),
+            catalog: Arc::clone(&self.catalog),
+            offsets,
+            items,
+            times,
+        }
     }
 
     /// When each row happened, in the order of users.
@@ -114,6 +121,11 @@ impl Histories {
     /// When a user took them.
     pub fn times_of(&self, user: UserIndex) -> &[Timestamp] {
         &self.times[self.offsets[user.get()]..self.offsets[user.get() + 1]]
+    }
+
+    /// For each of a user's items whether it was taken at the same time as the one before it.
+    pub fn with_previous_of(&self, user: UserIndex) -> Vec<bool> {
+        marks(self.times_of(user)).collect()
     }
 
     /// Every user's items, in the order of the users.

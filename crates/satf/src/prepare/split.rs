@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::histories::Histories;
+use super::history::{History, marks};
 use super::offset::Offset;
 use super::statistics::iso;
 use super::ties::{TiePolicy, Timeline};
@@ -125,6 +126,8 @@ pub struct Holdout {
     pub users: Arc<Ids>,
     /// Whole sequences of the users in the holdout: training items, then known holdout items.
     pub(super) items: Vec<ItemIndex>,
+    /// For each of them whether it was taken at the same time as the one before it.
+    pub(super) with_previous: Vec<bool>,
     /// One a scored event, in the order of time.
     pub events: Vec<Event>,
     /// What was counted on the way.
@@ -168,8 +171,9 @@ pub struct EventCounts {
 
 impl Holdout {
     /// The items an event is predicted from, oldest first.
-    pub fn history(&self, event: &Event) -> &[ItemIndex] {
-        &self.items[event.history_start..event.history_end]
+    pub fn history(&self, event: &Event) -> History<'_> {
+        let range = event.history_start..event.history_end;
+        History::with_baskets(&self.items[range.clone()], &self.with_previous[range])
     }
 }
 
@@ -295,7 +299,9 @@ impl<'a> Split<'a> {
             end[user.get()] += 1;
         }
         counts.scored = events.len();
-        Holdout { users: Arc::clone(users), items, events, counts }
+        // The first item of a user may follow one of another user at the same time: it is the first of its history.
+        let with_previous = marks(&times).collect();
+        Holdout { users: Arc::clone(users), items, with_previous, events, counts }
     }
 }
 

@@ -44,7 +44,7 @@ use crate::interactions::{Id, Ids, ItemIndex};
 use crate::model_file::{self, Content, Dataset, Manifest, ModelFileError, Validation};
 use crate::models::{Configured, ModelError, Quantization, Recommender, Tensor};
 use crate::monitor::Monitor;
-use crate::prepare::Histories;
+use crate::prepare::{Histories, History};
 
 pub use filters::{Filters, RecommendError, Seen};
 pub use stream::{Fallback, StreamError, StreamOptions, StreamReport, recommend_stream};
@@ -187,25 +187,36 @@ impl Model {
     }
 
     /// The `n` best items after a history (oldest item first), best first; of equal scores the lower item.
-    pub fn recommend(
+    pub fn recommend<'h>(
         &self,
-        history: &[ItemIndex],
+        history: impl Into<History<'h>>,
         n: usize,
         filters: &Filters,
     ) -> Result<Vec<Scored>, RecommendError> {
-        Ok(self.recommend_batch(&[history], n, filters)?.pop().unwrap_or_default())
+        Ok(self.rank(&[history.into()], n, filters)?.pop().unwrap_or_default())
     }
 
     /// [`Model::recommend`] for many histories at once: for factor models one matrix product a batch of bounded size.
-    pub fn recommend_batch<H: AsRef<[ItemIndex]>>(
+    pub fn recommend_batch<H>(
         &self,
         histories: &[H],
+        n: usize,
+        filters: &Filters,
+    ) -> Result<Vec<Vec<Scored>>, RecommendError>
+    where
+        for<'h> &'h H: Into<History<'h>>,
+    {
+        self.rank(&histories.iter().map(Into::into).collect::<Vec<_>>(), n, filters)
+    }
+
+    fn rank(
+        &self,
+        histories: &[History<'_>],
         n: usize,
         filters: &Filters,
     ) -> Result<Vec<Vec<Scored>>, RecommendError> {
         let num_items = self.num_items();
         let sieve = Sieve::new(filters, num_items)?;
-        let histories: Vec<&[ItemIndex]> = histories.iter().map(AsRef::as_ref).collect();
         histories.iter().try_for_each(|history| check_items("history", history, num_items))?;
         if num_items == 0 {
             return Ok(vec![Vec::new(); histories.len()]);
@@ -235,8 +246,13 @@ impl Model {
 
     /// What every item of a history adds to the score of `item`. The sum of shares and base is the score, up to the
     /// rounding of single precision.
-    pub fn explain(&self, history: &[ItemIndex], item: ItemIndex) -> Result<Explanation, RecommendError> {
-        check_items("history", history, self.num_items())?;
+    pub fn explain<'h>(
+        &self,
+        history: impl Into<History<'h>>,
+        item: ItemIndex,
+    ) -> Result<Explanation, RecommendError> {
+        let history = history.into();
+        check_items("history", &history, self.num_items())?;
         check_items("item", &[item], self.num_items())?;
         if !self.recommender.has_shares() {
             return Err(RecommendError::NoShares { model: self.manifest.model.clone() });

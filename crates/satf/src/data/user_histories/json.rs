@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, Visitor};
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 
 use super::UserHistory;
 use crate::data::DataError;
@@ -22,7 +22,66 @@ struct Object<'t> {
     #[serde(borrow, alias = "user", alias = "userid", alias = "session_id")]
     user_id: JsonId<'t>,
     #[serde(borrow, alias = "items", alias = "item_ids")]
-    history: Vec<JsonId<'t>>,
+    history: Vec<JsonEntry<'t>>,
+}
+
+/// An item, or items that were taken at one time.
+pub(super) enum JsonEntry<'t> {
+    One(JsonId<'t>),
+    Together(Vec<JsonId<'t>>),
+}
+
+impl JsonEntry<'_> {
+    pub(super) fn push_to(&self, history: &mut UserHistory, catalog: &Ids) {
+        match self {
+            JsonEntry::One(item) => history.push(catalog, item.as_id(), false),
+            JsonEntry::Together(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    history.push(catalog, item.as_id(), at > 0);
+                }
+            }
+        }
+    }
+}
+
+impl<'de: 't, 't> Deserialize<'de> for JsonEntry<'t> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(EntryVisitor)
+    }
+}
+
+struct EntryVisitor;
+
+impl<'de> Visitor<'de> for EntryVisitor {
+    type Value = JsonEntry<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an id (an integer or a string), or a list of ids taken at one time")
+    }
+
+    fn visit_i64<E: Error>(self, id: i64) -> Result<JsonEntry<'de>, E> {
+        IdVisitor.visit_i64(id).map(JsonEntry::One)
+    }
+
+    fn visit_u64<E: Error>(self, id: u64) -> Result<JsonEntry<'de>, E> {
+        IdVisitor.visit_u64(id).map(JsonEntry::One)
+    }
+
+    fn visit_borrowed_str<E: Error>(self, id: &'de str) -> Result<JsonEntry<'de>, E> {
+        IdVisitor.visit_borrowed_str(id).map(JsonEntry::One)
+    }
+
+    fn visit_str<E: Error>(self, id: &str) -> Result<JsonEntry<'de>, E> {
+        IdVisitor.visit_str(id).map(JsonEntry::One)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut ids: A) -> Result<JsonEntry<'de>, A::Error> {
+        let mut together = Vec::new();
+        while let Some(id) = ids.next_element()? {
+            together.push(id);
+        }
+        Ok(JsonEntry::Together(together))
+    }
 }
 
 /// An id as JSON has it.
@@ -88,7 +147,7 @@ impl<'a> JsonHistories<'a> {
         })?;
         let mut history = UserHistory::new(object.user_id.as_id().to_owned());
         for item in &object.history {
-            history.push(self.catalog, item.as_id());
+            item.push_to(&mut history, self.catalog);
         }
         Ok(Some(history))
     }

@@ -4,8 +4,11 @@
 //! |---|---|
 //! | JSON lines | `{"user_id": "ann", "history": ["tent", "sleeping bag"]}`, oldest item first |
 //! | CSV with a column `history` | `ann,"tent,sleeping bag"`, or a JSON list where ids have commas |
-//! | CSV with a column `item_id` | the rows of one user, which stand together, oldest first |
+//! | CSV with a column `item_id` | the rows of one user, which stand together, oldest first; a column of times is used if there is one |
 //! | Parquet | a row with a list in the column `history`, or rows of `user_id` and `item_id` as in CSV |
+//!
+//! Items taken at one and the same time are rows with equal times, or a list within a JSON list: `["tent", ["mug", "stove"]]`. Models
+//! to which their order means nothing can tell so.
 //!
 //! Text may be packed with gzip or zstd.
 
@@ -23,6 +26,7 @@ use super::source::Source;
 use super::{DataError, parquet as parquet_log};
 use crate::interactions::{Id, Ids, ItemIndex, OwnedId};
 use crate::monitor::Monitor;
+use crate::prepare::History;
 
 /// A user's history in the indices of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,26 +35,36 @@ pub struct UserHistory {
     pub user: OwnedId,
     /// The items the catalogue knows, oldest first.
     pub items: Vec<ItemIndex>,
-    /// How many it does not know.
+    /// For each of them whether it was taken at the same time as the one before it.
+    pub with_previous: Vec<bool>,
+    /// How many items the catalogue does not know.
     pub unknown: usize,
+    /// Whether the newest time has an item that is known.
+    newest_is_known: bool,
 }
 
 impl UserHistory {
     fn new(user: OwnedId) -> Self {
-        UserHistory { user, items: Vec::new(), unknown: 0 }
+        UserHistory { user, items: vec![], with_previous: vec![], unknown: 0, newest_is_known: false }
     }
 
-    fn push(&mut self, catalog: &Ids, item: Id<'_>) {
+    /// Adds the next item, which was taken at the same time as the one before it, or later.
+    fn push(&mut self, catalog: &Ids, item: Id<'_>, is_with_previous: bool) {
+        self.newest_is_known &= is_with_previous;
         match catalog.find(item) {
-            Some(index) => self.items.push(ItemIndex(index as u32)),
+            Some(index) => {
+                self.items.push(ItemIndex(index as u32));
+                self.with_previous.push(self.newest_is_known);
+                self.newest_is_known = true;
+            }
             None => self.unknown += 1,
         }
     }
 }
 
-impl AsRef<[ItemIndex]> for UserHistory {
-    fn as_ref(&self) -> &[ItemIndex] {
-        &self.items
+impl<'a> From<&'a UserHistory> for History<'a> {
+    fn from(history: &'a UserHistory) -> Self {
+        History::with_baskets(&history.items, &history.with_previous)
     }
 }
 

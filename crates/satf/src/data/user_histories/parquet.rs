@@ -28,6 +28,7 @@ pub(super) struct ParquetHistories<'a> {
     reader: ParquetRecordBatchReader,
     user: usize,
     content: usize,
+    time: Option<usize>,
     is_whole: bool,
     catalog: &'a Ids,
     grouping: Grouping,
@@ -41,6 +42,7 @@ pub(super) struct ParquetHistories<'a> {
 /// A batch of rows and how far it is read.
 struct Batch {
     users: Column,
+    times: Option<Column>,
     content: Content,
     len: usize,
     next: usize,
@@ -84,13 +86,18 @@ impl<'a> ParquetHistories<'a> {
             None => check_type(path, Role::Item, &names[content], kind(content))?,
         }
         let num_rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0).max(1);
-        let mask = ProjectionMask::roots(builder.parquet_schema(), [chosen.user, content]);
+        let time = columns::common(&names, Role::Time).filter(|_| whole.is_none());
+        let mut roots: Vec<usize> = [chosen.user, content].into_iter().chain(time).collect();
+        let mask = ProjectionMask::roots(builder.parquet_schema(), roots.iter().copied());
+        roots.sort_unstable();
+        let place = |root: usize| roots.iter().position(|&other| other == root).unwrap_or_default();
         let reader = guarded(path, || builder.with_projection(mask).with_batch_size(ROWS_A_BATCH).build())?;
         Ok(ParquetHistories {
             path: path.to_owned(),
             reader,
-            user: usize::from(chosen.user > content),
-            content: usize::from(content > chosen.user),
+            user: place(chosen.user),
+            content: place(content),
+            time: time.map(place),
             is_whole: whole.is_some(),
             catalog,
             grouping: Grouping::default(),
@@ -128,7 +135,8 @@ impl<'a> ParquetHistories<'a> {
                 Content::Items(items) => {
                     let item = items.get(at);
                     let item = id_of(&item).ok_or_else(|| bad(item.shown(), "an item id"))?;
-                    let pushed = self.grouping.push(user, item, None, self.catalog);
+                    let time = batch.times.as_ref().map(|times| times.get(at).shown());
+                    let pushed = self.grouping.push(user, item, time.as_deref(), self.catalog);
                     if let Some(history) = pushed.map_err(|fault| fault.at(&self.path, self.row))? {
                         return Ok(Some(history));
                     }
@@ -138,7 +146,7 @@ impl<'a> ParquetHistories<'a> {
                     if lists.is_valid(at) {
                         let items = lists.value(at);
                         for item in items.as_string::<i64>().iter().flatten() {
-                            history.push(self.catalog, Id::Text(item));
+                            history.push(self.catalog, Id::Text(item), false);
                         }
                     }
                     return Ok(Some(history));
@@ -156,7 +164,8 @@ impl<'a> ParquetHistories<'a> {
         } else {
             Content::Items(column(self.content)?)
         };
-        Ok(Batch { users: column(self.user)?, content, len: rows.num_rows(), next: 0 })
+        let times = self.time.map(column).transpose()?;
+        Ok(Batch { users: column(self.user)?, times, content, len: rows.num_rows(), next: 0 })
     }
 }
 

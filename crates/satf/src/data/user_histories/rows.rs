@@ -3,7 +3,7 @@
 use hashbrown::{DefaultHashBuilder, HashSet};
 use std::hash::BuildHasher;
 
-use super::json::JsonId;
+use super::json::JsonEntry;
 use super::{UserHistory, is_history_name, plain_id};
 use crate::data::columns::{self, Role};
 use crate::data::error::{Fault, shown};
@@ -120,18 +120,18 @@ fn text(record: Record<'_>, at: usize) -> Result<&str, Fault> {
 /// Items between commas, or a JSON list.
 fn push_list(list: &str, catalog: &Ids, history: &mut UserHistory) -> Result<(), Fault> {
     if list.starts_with('[') {
-        let items: Vec<JsonId<'_>> = serde_json::from_str(list).map_err(|error| {
+        let items: Vec<JsonEntry<'_>> = serde_json::from_str(list).map_err(|error| {
             Fault::of_line(
                 format!("{} ({error})", shown(list.as_bytes())),
                 "a list of ids, such as [\"tent\", 7]",
             )
         })?;
         for item in &items {
-            history.push(catalog, item.as_id());
+            item.push_to(history, catalog);
         }
     } else {
         for item in list.split(',').map(str::trim).filter(|item| !item.is_empty()) {
-            history.push(catalog, plain_id(item));
+            history.push(catalog, plain_id(item), false);
         }
     }
     Ok(())
@@ -176,6 +176,7 @@ impl Grouping {
                 self.past_users.insert(hash);
             }
         }
+        let is_with_previous = time.is_some() && time == self.last_time.as_deref();
         if let Some(time) = time {
             if self.last_time.as_deref().is_some_and(|last| is_earlier(time, last)) {
                 let last = self.last_time.take().unwrap_or_default();
@@ -185,7 +186,7 @@ impl Grouping {
             self.last_time = Some(time.to_owned());
         }
         if let Some(current) = &mut self.current {
-            current.push(catalog, item);
+            current.push(catalog, item, is_with_previous);
         }
         Ok(finished)
     }

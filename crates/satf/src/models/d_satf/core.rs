@@ -19,11 +19,11 @@ use faer::{Accum, Mat, MatRef};
 use rayon::prelude::*;
 
 use super::memory::Memory;
-use crate::interactions::{ItemIndex, UserIndex};
+use crate::interactions::UserIndex;
 use crate::linalg::dense::{accumulate_symmetric, matmul, symmetric_eigen};
-use crate::models::ModelError;
+use crate::models::{LagWeights, ModelError};
 use crate::monitor::{Monitor, check_cancelled};
-use crate::prepare::Histories;
+use crate::prepare::{Histories, History};
 
 /// Positions whose features are kept at a time.
 const POSITIONS_A_BLOCK: usize = 4096;
@@ -79,14 +79,15 @@ impl NormalEquations {
         space: &ItemSpace,
         memory: &Memory,
         histories: &Histories,
-        lag_weights: &[f64],
+        lag_weights: &LagWeights,
         user_power: f64,
         monitor: &dyn Monitor,
     ) -> Result<Self, ModelError> {
         let moments = second_moments(space, histories, lag_weights, user_power, monitor)?;
         let cross = cross_moments(space, memory, monitor)?;
-        let (eigenvalues, eigenvectors) = symmetric_eigen(moments.as_ref())
-            .map_err(|error| ModelError::Numerics { model: super::DSatfConfig::NAME, reason: format!("{error:?}") })?;
+        let (eigenvalues, eigenvectors) = symmetric_eigen(moments.as_ref()).map_err(|error| {
+            ModelError::Numerics { model: super::DSatfConfig::NAME, reason: format!("{error:?}") }
+        })?;
         let mut rotated = Mat::zeros(space.rank, space.rank);
         matmul(rotated.as_mut(), Accum::Replace, eigenvectors.transpose(), cross.as_ref(), 1.0);
         Ok(NormalEquations { eigenvalues, eigenvectors, rotated })
@@ -97,7 +98,8 @@ impl NormalEquations {
         let rank = self.eigenvalues.len();
         let mean = self.eigenvalues.iter().map(|value| value.max(0.0)).sum::<f64>() / rank.max(1) as f64;
         let strength = if mean > 0.0 { ridge * mean } else { 1.0 };
-        let shrunk = Mat::from_fn(rank, rank, |i, j| self.rotated[(i, j)] / (self.eigenvalues[i].max(0.0) + strength));
+        let shrunk =
+            Mat::from_fn(rank, rank, |i, j| self.rotated[(i, j)] / (self.eigenvalues[i].max(0.0) + strength));
         let mut core = Mat::zeros(rank, rank);
         matmul(core.as_mut(), Accum::Replace, self.eigenvectors.as_ref(), shrunk.as_ref(), 1.0);
         core
@@ -108,7 +110,7 @@ impl NormalEquations {
 fn second_moments(
     space: &ItemSpace,
     histories: &Histories,
-    lag_weights: &[f64],
+    lag_weights: &LagWeights,
     user_power: f64,
     monitor: &dyn Monitor,
 ) -> Result<Mat<f64>, ModelError> {
@@ -120,9 +122,10 @@ fn second_moments(
     let mut add = |block: &mut Vec<(UserIndex, usize)>| -> Result<(), ModelError> {
         check_cancelled(monitor)?;
         features.par_chunks_mut(rank).zip(block.par_iter()).for_each(|(feature, &(user, position))| {
-            let history = histories.items_of(user);
-            let weight = (history.len() as f64).powf(-0.5 * user_power);
-            gather(space, &history[..=position], lag_weights, weight, feature);
+            let (items, marks) = (histories.items_of(user), histories.with_previous_of(user));
+            let weight = (items.len() as f64).powf(-0.5 * user_power);
+            let history = History::with_baskets(items, &marks).up_to(position + 1);
+            gather(space, history, lag_weights, weight, feature);
         });
         let rows = MatRef::from_row_major_slice(&features[..block.len() * rank], block.len(), rank);
         accumulate_symmetric(moments.as_mut(), rows, rows);
@@ -144,10 +147,17 @@ fn second_moments(
     Ok(moments)
 }
 
-/// `scale` times $\sum_l w_l V[j_l]$ of a history, oldest item first.
-fn gather(space: &ItemSpace, history: &[ItemIndex], lag_weights: &[f64], scale: f64, feature: &mut [f64]) {
+/// `scale` times $\sum_l w_l V[j_l]$ of a history.
+fn gather(
+    space: &ItemSpace,
+    history: History<'_>,
+    lag_weights: &LagWeights,
+    scale: f64,
+    feature: &mut [f64],
+) {
     feature.fill(0.0);
-    for (item, weight) in history.iter().rev().zip(lag_weights) {
+    let weights = lag_weights.of(history).unwrap_or_default();
+    for (item, weight) in history.iter().rev().zip(&*weights) {
         let weight = weight * scale;
         feature.iter_mut().zip(space.row(item.get())).for_each(|(sum, value)| *sum += weight * value);
     }

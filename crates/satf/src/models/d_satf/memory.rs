@@ -29,11 +29,11 @@
 use rayon::prelude::*;
 
 use crate::interactions::{ItemIndex, Timestamp, UserIndex};
-use crate::models::ModelError;
 use crate::models::tensors::{StoredTensors, Tensor, TensorError};
 use crate::models::transitions::{Chunk, Positions, Rows, SOURCES_A_CHUNK, assemble};
+use crate::models::{LagWeights, ModelError};
 use crate::monitor::{Monitor, check_cancelled};
-use crate::prepare::Histories;
+use crate::prepare::{Histories, History};
 
 /// What the memory is made with.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,8 @@ impl Evidence {
     fn direction(self) -> Direction {
         let pairs_of_occurrences = self.both_ways / 2.0 - self.squares;
         let known = pairs_of_occurrences > 1e-9 * self.both_ways;
-        let agreement = if known { (self.one_way - self.squares) / pairs_of_occurrences } else { UNKNOWN_AGREEMENT };
+        let agreement =
+            if known { (self.one_way - self.squares) / pairs_of_occurrences } else { UNKNOWN_AGREEMENT };
         let agreement = agreement.clamp(0.0, 1.0);
         let correlation = (2.0 * agreement - 1.0).max(LEAST_CORRELATION);
         let typical_weight = if self.weight > 0.0 { self.squares / self.weight } else { 1.0 };
@@ -114,13 +115,18 @@ impl Direction {
 impl Memory {
     /// Counts the pairs of all histories, twice: once to learn their direction, once to keep them. Row $a$ is built from the
     /// positions of $a$, in the order of users and positions, so sums do not depend on the number of threads.
-    pub(super) fn fit(params: &MemoryParams, histories: &Histories, monitor: &dyn Monitor) -> Result<Self, ModelError> {
+    pub(super) fn fit(
+        params: &MemoryParams,
+        histories: &Histories,
+        monitor: &dyn Monitor,
+    ) -> Result<Self, ModelError> {
         let counter = Counter::new(params, histories);
         monitor.begin("learning the direction of pairs", histories.num_items() as u64);
-        let evidence = counter.each_chunk(monitor, |row, _, evidence: &mut [Evidence; 2]| row.add_to(evidence))?;
-        let evidence = evidence.into_iter().fold([Evidence::default(); 2], |sum, chunk| {
-            [sum[0].add(chunk[0]), sum[1].add(chunk[1])]
-        });
+        let evidence =
+            counter.each_chunk(monitor, |row, _, evidence: &mut [Evidence; 2]| row.add_to(evidence))?;
+        let evidence = evidence
+            .into_iter()
+            .fold([Evidence::default(); 2], |sum, chunk| [sum[0].add(chunk[0]), sum[1].add(chunk[1])]);
         let directions = evidence.map(Evidence::direction);
 
         monitor.begin("keeping pairs", histories.num_items() as u64);
@@ -135,10 +141,16 @@ impl Memory {
         Ok(Memory { rows: assemble(chunks), directions })
     }
 
-    /// $\sum_l w_l T[j_l, \cdot]$ of a history, oldest item first.
-    pub(super) fn sum_into(&self, history: &[ItemIndex], lag_weights: &[f64], sums: &mut [f64]) {
+    /// How much the order of items taken at one time tells: 0 to 1.
+    pub(super) fn basket_order(&self) -> f64 {
+        (2.0 * self.directions[1].agreement - 1.0).clamp(0.0, 1.0)
+    }
+
+    /// $\sum_l w_l T[j_l, \cdot]$ of a history.
+    pub(super) fn sum_into(&self, history: History<'_>, lag_weights: &LagWeights, sums: &mut [f64]) {
         sums.fill(0.0);
-        for (item, &lag_weight) in history.iter().rev().zip(lag_weights) {
+        let weights = lag_weights.of(history).unwrap_or_default();
+        for (item, &lag_weight) in history.iter().rev().zip(&*weights) {
             let (targets, weights) = self.row(item.get());
             for (target, &weight) in targets.iter().zip(weights) {
                 sums[target.get()] += lag_weight * f64::from(weight);
@@ -216,7 +228,8 @@ impl<'a> Counter<'a> {
         let positions = Positions::of(histories, &popularity);
         let longest = histories.iter().map(<[ItemIndex]>::len).max().unwrap_or(0);
         let distances = 1..=params.window.min(longest);
-        let distance_weights = distances.map(|distance| (distance as f64).powf(-params.distance_decay)).collect();
+        let distance_weights =
+            distances.map(|distance| (distance as f64).powf(-params.distance_decay)).collect();
         Counter {
             histories,
             popularity,

@@ -29,7 +29,7 @@ use self::rehearsal::{RehearsalParams, rehearse};
 use self::trend::Trend;
 use super::pure_svd::{default_rank, item_space, largest_rank};
 use super::tensors::{StoredTensors, TensorError};
-use super::{Fault, Learner, ModelError, Recommender};
+use super::{Fault, LagWeights, Learner, ModelError, Recommender};
 use crate::monitor::Monitor;
 use crate::prepare::Histories;
 
@@ -156,9 +156,10 @@ impl Default for Keys {
 }
 
 impl Keys {
-    /// $w_l = (l + 1)^{-\rho}$.
-    fn lag_weights(&self, max_len: usize) -> Vec<f64> {
-        (0..max_len).map(|lag| (lag as f64 + 1.0).powf(-self.recency_decay)).collect()
+    /// $w_l = (l + 1)^{-\rho}$; items taken at one time share theirs as far as their order tells nothing.
+    fn lag_weights(&self, max_len: usize, memory: &Memory) -> LagWeights {
+        let weights = (0..max_len).map(|lag| (lag as f64 + 1.0).powf(-self.recency_decay)).collect();
+        LagWeights::ByBasket { weights, order: memory.basket_order() }
     }
 
     fn memory_params(&self, window: usize, source_power: f64) -> MemoryParams {
@@ -190,7 +191,8 @@ impl Learner for DSatfConfig {
             ("balance", self.balance, 0.0, 1.0),
             ("scaling", self.scaling, -10.0, 10.0),
         ];
-        let given = self.learned().into_iter().filter_map(|(field, value, most)| Some((field, value?, 0.0, most)));
+        let given =
+            self.learned().into_iter().filter_map(|(field, value, most)| Some((field, value?, 0.0, most)));
         for (field, value, least, most) in ranges.into_iter().chain(given) {
             if !(least..=most).contains(&value) {
                 faults.push(Fault::new(field, value, format!("{least} to {most}")));
@@ -223,21 +225,28 @@ impl Learner for DSatfConfig {
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         self.check_on(histories)?;
         let &DSatfConfig { window, source_power, trend_days, max_len, .. } = self;
-        let is_fixed = |name: &str| self.learned().iter().any(|(key, value, _)| *key == name && value.is_some());
+        let is_fixed =
+            |name: &str| self.learned().iter().any(|(key, value, _)| *key == name && value.is_some());
         let rehearsal = RehearsalParams { window, source_power, trend_days, max_len };
         let keys = rehearse(self.keys(), is_fixed, &rehearsal, histories, monitor)?;
 
         let params = keys.memory_params(window, source_power);
         let memory = Memory::fit(&params, histories, monitor)?;
         let [apart, at_once] = memory.directions;
-        tracing::info!(apart = apart.agreement, at_once = at_once.agreement, "how pairs agree in their order");
+        tracing::info!(
+            apart = apart.agreement,
+            at_once = at_once.agreement,
+            "how pairs agree in their order"
+        );
 
-        let lag_weights = keys.lag_weights(max_len);
+        let lag_weights = keys.lag_weights(max_len, &memory);
         let core = if self.balance > 0.0 {
             let rank = self.rank.unwrap_or_else(|| default_rank(histories, DEFAULT_RANK));
-            let v = item_space(Self::NAME, histories, rank, self.scaling, SPACE_TOLERANCE, self.seed, monitor)?;
+            let v =
+                item_space(Self::NAME, histories, rank, self.scaling, SPACE_TOLERANCE, self.seed, monitor)?;
             let space = ItemSpace::new(v.as_ref());
-            let equations = NormalEquations::new(&space, &memory, histories, &lag_weights, keys.user_power, monitor)?;
+            let equations =
+                NormalEquations::new(&space, &memory, histories, &lag_weights, keys.user_power, monitor)?;
             let core = equations.core(self.regularization);
             Some((space, core))
         } else {

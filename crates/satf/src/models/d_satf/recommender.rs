@@ -7,26 +7,26 @@ use faer::Mat;
 use super::core::ItemSpace;
 use super::memory::Memory;
 use crate::interactions::ItemIndex;
+use crate::models::LagWeights;
 use crate::models::batch::score_each;
-use crate::models::fold_in::{FoldIn, LagWeights};
+use crate::models::fold_in::FoldIn;
 use crate::models::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use crate::models::{Quantization, Recommender};
+use crate::prepare::History;
 
 /// The scaled memory and, unless the balance leaves it out, the core in factors.
 #[derive(Clone, Debug)]
 pub(super) struct DSatf {
     memory: Memory,
     core: Option<FoldIn>,
-    lag_weights: Vec<f64>,
+    lag_weights: LagWeights,
 }
-
-const LAG_WEIGHTS: &str = "lag_weights";
 
 impl DSatf {
     /// Brings both parts to one scale. `None` if a factor is not finite.
     pub(super) fn new(
         balance: f64,
-        lag_weights: Vec<f64>,
+        lag_weights: LagWeights,
         mut memory: Memory,
         core: Option<(ItemSpace, Mat<f64>)>,
         trend: &[f64],
@@ -47,10 +47,12 @@ impl DSatf {
                     right[item * rank..][..rank].iter().map(|value| value * value).sum()
                 });
                 let scale = if size > 0.0 { balance / size } else { 0.0 };
-                let row = |item: usize| space.row(item).iter().map(move |value| (value * scale * trend[item]) as f32);
+                let row = |item: usize| {
+                    space.row(item).iter().map(move |value| (value * scale * trend[item]) as f32)
+                };
                 let left: Arc<[f32]> = (0..num_items).flat_map(row).collect();
                 let right: Arc<[f32]> = right.iter().map(|&value| value as f32).collect();
-                Some(FoldIn::new(num_items, left, right, LagWeights::ByLag(lag_weights.clone()))?)
+                Some(FoldIn::new(num_items, left, right, lag_weights.clone())?)
             }
         };
         Some(DSatf { memory, core, lag_weights })
@@ -60,7 +62,7 @@ impl DSatf {
         Ok(DSatf {
             memory: Memory::from_tensors(tensors)?,
             core: if FoldIn::is_in(tensors) { Some(FoldIn::from_tensors(tensors)?) } else { None },
-            lag_weights: tensors.values(LAG_WEIGHTS, &[None])?,
+            lag_weights: LagWeights::from_tensors(tensors)?,
         })
     }
 }
@@ -77,7 +79,7 @@ impl Recommender for DSatf {
         self.memory.num_items()
     }
 
-    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+    fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
         let num_items = self.num_items();
         match &self.core {
             Some(core) => core.score_batch(histories, scores),
@@ -90,7 +92,9 @@ impl Recommender for DSatf {
             || vec![0f64; num_items],
             |sums, history, row| {
                 self.memory.sum_into(history, &self.lag_weights, sums);
-                row.iter_mut().zip(sums.iter()).for_each(|(score, sum)| *score = (f64::from(*score) + sum) as f32);
+                row.iter_mut()
+                    .zip(sums.iter())
+                    .for_each(|(score, sum)| *score = (f64::from(*score) + sum) as f32);
             },
         );
     }
@@ -103,29 +107,31 @@ impl Recommender for DSatf {
         let mut tensors = self.memory.tensors();
         match &self.core {
             Some(core) => tensors.extend(core.tensors()),
-            None => tensors.push(Tensor::list(LAG_WEIGHTS, &self.lag_weights)),
+            None => tensors.extend(self.lag_weights.tensors()),
         }
         tensors
     }
 
-    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
+    fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
         let mut shares = match &self.core {
             Some(core) => core.shares(history, item),
-            None => Shares::of_none(history, 0.0),
+            None => Shares::of_none(&history, 0.0),
         };
         let newest_first = shares.of_history.iter_mut().rev().zip(history.iter().rev());
-        for ((share, &past), lag_weight) in newest_first.zip(&self.lag_weights) {
+        let weights = self.lag_weights.of(history).unwrap_or_default();
+        for ((share, &past), lag_weight) in newest_first.zip(&*weights) {
             *share += lag_weight * self.memory.weight(past, item);
         }
         shares
     }
 
     fn lag_weights(&self) -> Option<&[f64]> {
-        Some(&self.lag_weights)
+        self.lag_weights.by_lag()
     }
 
     fn quantized(&self, quantization: Quantization) -> Result<Box<dyn Recommender>, &'static str> {
-        let core = self.core.as_ref().ok_or("without a core it has no item factors")?.rounded(quantization)?;
+        let core =
+            self.core.as_ref().ok_or("without a core it has no item factors")?.rounded(quantization)?;
         Ok(Box::new(DSatf { core: Some(core), ..self.clone() }))
     }
 }

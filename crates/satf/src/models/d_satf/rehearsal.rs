@@ -9,13 +9,13 @@
 
 use rayon::prelude::*;
 
+use super::Keys;
 use super::memory::Memory;
 use super::trend::Trend;
-use super::Keys;
 use crate::interactions::{ItemIndex, Timestamp, UserIndex};
 use crate::models::ModelError;
 use crate::monitor::{Monitor, check_cancelled};
-use crate::prepare::Histories;
+use crate::prepare::{Histories, History};
 
 /// Most events that are predicted.
 const MOST_EVENTS: usize = 4000;
@@ -38,8 +38,16 @@ struct Dimension {
 
 /// In the order in which they are learned; the first ones matter most.
 const DIMENSIONS: [Dimension; 7] = [
-    Dimension { name: "recency_decay", values: &[0.35, 0.5, 0.75, 1.0, 1.25], key: |keys| &mut keys.recency_decay },
-    Dimension { name: "distance_decay", values: &[0.25, 0.5, 0.75, 1.0, 1.5], key: |keys| &mut keys.distance_decay },
+    Dimension {
+        name: "recency_decay",
+        values: &[0.35, 0.5, 0.75, 1.0, 1.25],
+        key: |keys| &mut keys.recency_decay,
+    },
+    Dimension {
+        name: "distance_decay",
+        values: &[0.25, 0.5, 0.75, 1.0, 1.5],
+        key: |keys| &mut keys.distance_decay,
+    },
     Dimension { name: "target_power", values: &[0.1, 0.2, 0.3, 0.4], key: |keys| &mut keys.target_power },
     Dimension { name: "trend", values: &[0.0, 0.2, 0.4, 0.6], key: |keys| &mut keys.trend },
     Dimension { name: "user_power", values: &[0.0, 0.25, 0.5], key: |keys| &mut keys.user_power },
@@ -148,7 +156,7 @@ impl<'a> Stage<'a> {
             .zip(&self.popularity)
             .map(|(trend, &count)| trend * f64::from(count.max(1)).powf(-keys.target_power))
             .collect();
-        let lag_weights = keys.lag_weights(self.params.max_len);
+        let lag_weights = keys.lag_weights(self.params.max_len, memory);
         let gains: Vec<f64> = self
             .events
             .par_iter()
@@ -156,7 +164,9 @@ impl<'a> Stage<'a> {
                 || vec![0f64; self.popularity.len()],
                 |scores, &(user, position)| {
                     let items = self.histories.items_of(user);
-                    memory.sum_into(&items[..position], &lag_weights, scores);
+                    let marks = self.histories.with_previous_of(user);
+                    let history = History::with_baskets(items, &marks).up_to(position);
+                    memory.sum_into(history, &lag_weights, scores);
                     gain(scores, &scale, &items[..position], items[position])
                 },
             )

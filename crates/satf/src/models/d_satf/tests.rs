@@ -8,7 +8,8 @@ use super::memory::{Memory, MemoryParams};
 use super::recommender::DSatf;
 use super::*;
 use crate::interactions::{Ids, ItemIndex, Timestamp, UserIndex};
-use crate::models::fold_in::{FoldIn, LagWeights};
+use crate::models::fold_in::FoldIn;
+use crate::prepare::History;
 
 const ITEMS: usize = 9;
 
@@ -30,7 +31,15 @@ fn logs() -> impl Strategy<Value = Vec<Vec<(u32, i64)>>> {
     let event = (0u32..ITEMS as u32, prop::sample::select(vec![0, 0, 1, 400 * DAY]));
     let sequence = prop::collection::vec(event, 0..12).prop_map(|events| {
         let mut now = 0;
-        events.into_iter().map(|(item, step)| (item, { now += step; now })).collect::<Vec<_>>()
+        events
+            .into_iter()
+            .map(|(item, step)| {
+                (item, {
+                    now += step;
+                    now
+                })
+            })
+            .collect::<Vec<_>>()
     });
     prop::collection::vec(sequence, 1..10)
 }
@@ -38,14 +47,16 @@ fn logs() -> impl Strategy<Value = Vec<Vec<(u32, i64)>>> {
 fn params() -> impl Strategy<Value = MemoryParams> {
     let decays = (0.0..2.0, prop::sample::select(vec![0.0, 0.7]));
     (1usize..6, decays, 0.0..4.0, 0.0..1.0, 0.0..1.0, 0.0..1.0).prop_map(
-        |(window, (distance_decay, gap_decay), together, user_power, source_power, target_power)| MemoryParams {
-            window,
-            distance_decay,
-            gap_decay,
-            together,
-            user_power,
-            source_power,
-            target_power,
+        |(window, (distance_decay, gap_decay), together, user_power, source_power, target_power)| {
+            MemoryParams {
+                window,
+                distance_decay,
+                gap_decay,
+                together,
+                user_power,
+                source_power,
+                target_power,
+            }
         },
     )
 }
@@ -87,7 +98,11 @@ fn memory_by_definition(params: &MemoryParams, sequences: &[Vec<(u32, i64)>]) ->
         for (a, row) in memory.iter_mut().enumerate() {
             for (b, value) in row.iter_mut().enumerate() {
                 let sum = |from: usize, to: usize| -> f64 {
-                    occurrences.iter().filter(|(a, b, _)| (*a, *b) == (from, to)).map(|(_, _, weight)| weight).sum()
+                    occurrences
+                        .iter()
+                        .filter(|(a, b, _)| (*a, *b) == (from, to))
+                        .map(|(_, _, weight)| weight)
+                        .sum()
                 };
                 let (forth, back) = (sum(a, b), sum(b, a));
                 if forth + back > 0.0 {
@@ -132,7 +147,7 @@ proptest! {
         let rank = 3;
         let v = orthonormal(ITEMS, rank);
         let space = ItemSpace::new(v.as_ref());
-        let equations = NormalEquations::new(&space, &memory, &log, &lag_weights, params.user_power, &()).unwrap();
+        let equations = NormalEquations::new(&space, &memory, &log, &LagWeights::ByLag(lag_weights.clone()), params.user_power, &()).unwrap();
         let core = equations.core(ridge);
 
         let mut moments = Mat::<f64>::zeros(rank, rank);
@@ -195,7 +210,10 @@ fn an_order_that_is_law_is_kept_and_one_that_is_noise_is_not() {
     assert!((noise[0] - noise[1]).abs() < 1e-4 && (noise[0] - 10.0).abs() < 1e-4, "{noise:?}");
     // Mostly one way: kept, but shrunk.
     let mostly = pairs((0..20).map(|user| if user % 10 > 0 { [(0, 0), (1, 1)] } else { [(1, 0), (0, 1)] }));
-    assert!(mostly[0] > 15.0 && mostly[0] < 18.0 && (mostly[0] + mostly[1] - 20.0).abs() < 1e-4, "{mostly:?}");
+    assert!(
+        mostly[0] > 15.0 && mostly[0] < 18.0 && (mostly[0] + mostly[1] - 20.0).abs() < 1e-4,
+        "{mostly:?}"
+    );
 }
 
 #[test]
@@ -213,7 +231,7 @@ fn pairs_taken_at_once_have_a_direction_of_their_own() {
 fn scores(model: &dyn Recommender, history: &[u32]) -> Vec<f32> {
     let history: Vec<ItemIndex> = history.iter().copied().map(ItemIndex).collect();
     let mut scores = vec![0f32; model.num_items()];
-    model.score_batch(&[&history], &mut scores);
+    model.score_batch(&[History::new(&history)], &mut scores);
     scores
 }
 
@@ -229,8 +247,12 @@ fn the_projectors_of_the_other_models_are_special_cases() {
         let memory = Memory::fit(&plain(1), &nothing, &()).unwrap();
         let core = Some((ItemSpace::new(v.as_ref()), Mat::identity(rank, rank)));
         let trend = vec![1.0; items];
-        let model = DSatf::new(1.0, lag_weights.clone(), memory, core, &trend, &popularity).unwrap();
-        let row = |item: usize, into: &mut [f64]| into.iter_mut().enumerate().for_each(|(k, value)| *value = v[(item, k)]);
+        let model =
+            DSatf::new(1.0, LagWeights::ByLag(lag_weights.clone()), memory, core, &trend, &popularity)
+                .unwrap();
+        let row = |item: usize, into: &mut [f64]| {
+            into.iter_mut().enumerate().for_each(|(k, value)| *value = v[(item, k)])
+        };
         let projector =
             FoldIn::from_item_space(items, rank, row, None, LagWeights::ByLag(lag_weights.clone())).unwrap();
         // The core is scaled to unit size; the projector is not.
@@ -268,8 +290,10 @@ fn recency_is_learned_from_the_log() {
         let weights = model.lag_weights().unwrap().to_vec();
         weights[4] / weights[0]
     };
-    let newest = fall(&chain(|items, noise| if noise % 4 == 0 { noise } else { (items[items.len() - 1] + 1) % 40 }));
-    let oldest = fall(&chain(|items, noise| if noise % 2 == 0 { noise } else { (items[0] + noise % 5 + 1) % 40 }));
+    let newest =
+        fall(&chain(|items, noise| if noise % 4 == 0 { noise } else { (items[items.len() - 1] + 1) % 40 }));
+    let oldest =
+        fall(&chain(|items, noise| if noise % 2 == 0 { noise } else { (items[0] + noise % 5 + 1) % 40 }));
     assert!(newest < oldest, "{newest} {oldest}");
 }
 
@@ -294,7 +318,15 @@ fn all_faults_are_named_at_once() {
         ..Default::default()
     };
     let message = config.check().unwrap_err().to_string();
-    for fault in ["window = 0", "max_len = 0", "trend = -1", "balance = 1.5", "regularization = 0", "rank = 0", "recency_decay = NaN"] {
+    for fault in [
+        "window = 0",
+        "max_len = 0",
+        "trend = -1",
+        "balance = 1.5",
+        "regularization = 0",
+        "rank = 0",
+        "recency_decay = NaN",
+    ] {
         assert!(message.contains(fault), "{fault}: {message}");
     }
 }

@@ -36,7 +36,8 @@ impl Trend {
         };
         let mut weights: Vec<f64> = self.recent.iter().zip(&self.counts).map(weight).collect();
         let total: f64 = self.counts.iter().sum();
-        let mean = weights.iter().zip(&self.counts).map(|(weight, count)| weight * count).sum::<f64>() / total;
+        let mean =
+            weights.iter().zip(&self.counts).map(|(weight, count)| weight * count).sum::<f64>() / total;
         weights.iter_mut().for_each(|weight| *weight /= mean);
         weights
     }

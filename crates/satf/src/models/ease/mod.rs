@@ -27,7 +27,7 @@ use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::{Fault, Learner, ModelError, Recommender};
 use crate::interactions::ItemIndex;
 use crate::monitor::{Monitor, check_cancelled};
-use crate::prepare::Histories;
+use crate::prepare::{Histories, History};
 
 /// The model `ease`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -184,7 +184,7 @@ impl Recommender for Ease {
         self.num_items
     }
 
-    fn score_batch(&self, histories: &[&[ItemIndex]], scores: &mut [f32]) {
+    fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
         score_each(
             self.num_items,
             histories,
@@ -192,7 +192,7 @@ impl Recommender for Ease {
             Vec::new,
             |distinct: &mut Vec<ItemIndex>, history, row| {
                 distinct.clear();
-                distinct.extend_from_slice(history);
+                distinct.extend_from_slice(&history);
                 distinct.sort_unstable();
                 distinct.dedup();
                 row.fill(0.0);
@@ -221,8 +221,8 @@ impl Recommender for Ease {
         vec![Tensor::new("weights", &[self.num_items, self.num_items], &self.weights)]
     }
 
-    fn shares(&self, history: &[ItemIndex], item: ItemIndex) -> Shares {
-        Shares::of_distinct(history, |past| f64::from(self.weights_of(past)[item.get()]))
+    fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
+        Shares::of_distinct(&history, |past| f64::from(self.weights_of(past)[item.get()]))
     }
 }
 
@@ -305,7 +305,7 @@ mod tests {
             }
             let items: Vec<ItemIndex> = history.iter().copied().map(ItemIndex).collect();
             let mut scores = [f32::NAN; 8];
-            model.score_batch(&[&items], &mut scores);
+            model.score_batch(&[History::new(&items)], &mut scores);
             for (j, &score) in scores.iter().enumerate() {
                 let expected: f64 =
                     (0..8).filter(|&i| history.contains(&(i as u32))).map(|i| weight(i, j)).sum();

@@ -1,0 +1,98 @@
+//! One history, as models score it.
+
+use std::ops::Deref;
+
+use crate::interactions::{ItemIndex, Timestamp};
+
+/// What somebody did so far: items, oldest first, and which of them were taken at one and the same time.
+///
+/// It can be used like a slice of its items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct History<'a> {
+    items: &'a [ItemIndex],
+    with_previous: &'a [bool],
+}
+
+impl<'a> History<'a> {
+    /// Items of which each was taken at a time of its own, or nothing is known about that.
+    pub fn new(items: &'a [ItemIndex]) -> Self {
+        History { items, with_previous: &[] }
+    }
+
+    /// Items, and for each whether it was taken at the same time as the one before it.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn with_baskets(items: &'a [ItemIndex], with_previous: &'a [bool]) -> Self {
+        assert_eq!(items.len(), with_previous.len(), "one mark an item");
+        History { items, with_previous }
+    }
+
+    /// The items, oldest first.
+    pub fn items(self) -> &'a [ItemIndex] {
+        self.items
+    }
+
+    /// Whether the item at this place was taken at the same time as the one before it.
+    pub fn is_with_previous(self, at: usize) -> bool {
+        at > 0 && self.with_previous.get(at).is_some_and(|&with| with)
+    }
+
+    /// The history up to its first `len` items.
+    ///
+    /// # Panics
+    /// If it has fewer.
+    #[must_use]
+    pub fn up_to(self, len: usize) -> Self {
+        let with_previous = if self.with_previous.is_empty() { &[] } else { &self.with_previous[..len] };
+        History { items: &self.items[..len], with_previous }
+    }
+
+    /// Whether any two items were taken at one time.
+    pub fn has_baskets(self) -> bool {
+        self.with_previous.iter().skip(1).any(|&with| with)
+    }
+}
+
+impl Deref for History<'_> {
+    type Target = [ItemIndex];
+
+    fn deref(&self) -> &[ItemIndex] {
+        self.items
+    }
+}
+
+impl<'a> From<&'a [ItemIndex]> for History<'a> {
+    fn from(items: &'a [ItemIndex]) -> Self {
+        History::new(items)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [ItemIndex; N]> for History<'a> {
+    fn from(items: &'a [ItemIndex; N]) -> Self {
+        History::new(items)
+    }
+}
+
+impl<'a> From<&'a Vec<ItemIndex>> for History<'a> {
+    fn from(items: &'a Vec<ItemIndex>) -> Self {
+        History::new(items)
+    }
+}
+
+impl<'a> From<&'a &[ItemIndex]> for History<'a> {
+    fn from(items: &'a &[ItemIndex]) -> Self {
+        History::new(items)
+    }
+}
+
+impl<'a> From<&'a History<'_>> for History<'a> {
+    fn from(history: &'a History<'_>) -> Self {
+        *history
+    }
+}
+
+/// For each of these times whether it is that of the one before.
+pub(super) fn marks(times: &[Timestamp]) -> impl Iterator<Item = bool> {
+    times.iter().enumerate().map(|(at, time)| at > 0 && times[at - 1] == *time)
+}
