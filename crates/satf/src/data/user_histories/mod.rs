@@ -145,3 +145,40 @@ impl Iterator for UserHistories<'_> {
         next.transpose()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Items and marks of every history in a file of this text.
+    fn read(name: &str, text: &str) -> Vec<(Vec<u32>, Vec<bool>)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        let catalog = Ids::Texts(["lamp", "mat", "mug", "stove", "tent"].map(Into::into).into());
+        UserHistories::open(&path, &catalog, &())
+            .unwrap()
+            .map(|history| {
+                let history = history.unwrap();
+                (history.items.iter().map(|item| item.0).collect(), history.with_previous)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn items_taken_at_one_time_are_marked_in_every_format() {
+        let expected = vec![
+            (vec![4, 2, 3, 0], vec![false, false, true, false]),
+            // An item that is not known has no place, and none is with it.
+            (vec![2, 1], vec![false, false]),
+        ];
+        let json = "{\"user_id\": 1, \"history\": [\"tent\", [\"mug\", \"stove\"], \"lamp\"]}\n\
+                    {\"user_id\": 2, \"history\": [[\"rope\", \"mug\"], [\"rope\"], \"mat\"]}\n";
+        assert_eq!(read("a.jsonl", json), expected);
+        let rows = "user_id,item_id,timestamp\n1,tent,10\n1,mug,20\n1,stove,20\n1,lamp,30\n\
+                    2,rope,10\n2,mug,10\n2,rope,20\n2,mat,30\n";
+        assert_eq!(read("a.csv", rows), expected);
+        let wide = "user_id;history\n1;[\"tent\", [\"mug\", \"stove\"], \"lamp\"]\n2;[[\"rope\", \"mug\"], \"mat\"]\n";
+        assert_eq!(read("b.csv", wide), expected);
+    }
+}
