@@ -141,11 +141,6 @@ impl Memory {
         Ok(Memory { rows: assemble(chunks), directions })
     }
 
-    /// How much the order of items taken at one time tells: 0 to 1.
-    pub(super) fn basket_order(&self) -> f64 {
-        (2.0 * self.directions[1].agreement - 1.0).clamp(0.0, 1.0)
-    }
-
     /// $\sum_l w_l T[j_l, \cdot]$ of a history.
     pub(super) fn sum_into(&self, history: History<'_>, lag_weights: &LagWeights, sums: &mut [f64]) {
         sums.fill(0.0);

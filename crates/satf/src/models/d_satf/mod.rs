@@ -56,6 +56,8 @@ pub struct DSatfConfig {
     pub target_power: Option<f64>,
     /// Exponent of the fall of an item's weight with its lag in the history scored: 0 to 10 (default: learned).
     pub recency_decay: Option<f64>,
+    /// How much the order of items taken at one time counts in the history scored: 0 (nothing) to 1 (as every other) (default: learned).
+    pub basket_order: Option<f64>,
     /// Exponent of the share of an item's events that are recent: 0 (none) to 2 (default: learned).
     pub trend: Option<f64>,
     /// Days after which an event counts 1/e as recent: above 0 (default 60).
@@ -85,6 +87,7 @@ impl Default for DSatfConfig {
             source_power: 0.5,
             target_power: None,
             recency_decay: None,
+            basket_order: None,
             trend: None,
             trend_days: 60.0,
             balance: 0.4,
@@ -111,12 +114,13 @@ impl DSatfConfig {
             user_power: self.user_power.unwrap_or(start.user_power),
             target_power: self.target_power.unwrap_or(start.target_power),
             recency_decay: self.recency_decay.unwrap_or(start.recency_decay),
+            basket_order: self.basket_order.unwrap_or(start.basket_order),
             trend: self.trend.unwrap_or(start.trend),
         }
     }
 
     /// The keys that can be learned, as far as they are given.
-    fn learned(&self) -> [(&'static str, Option<f64>, f64); 7] {
+    fn learned(&self) -> [(&'static str, Option<f64>, f64); 8] {
         [
             ("distance_decay", self.distance_decay, 10.0),
             ("gap_decay", self.gap_decay, 10.0),
@@ -124,6 +128,7 @@ impl DSatfConfig {
             ("user_power", self.user_power, 2.0),
             ("target_power", self.target_power, 2.0),
             ("recency_decay", self.recency_decay, 10.0),
+            ("basket_order", self.basket_order, 1.0),
             ("trend", self.trend, 2.0),
         ]
     }
@@ -138,6 +143,7 @@ struct Keys {
     user_power: f64,
     target_power: f64,
     recency_decay: f64,
+    basket_order: f64,
     trend: f64,
 }
 
@@ -150,6 +156,7 @@ impl Default for Keys {
             user_power: 0.25,
             target_power: 0.2,
             recency_decay: 0.75,
+            basket_order: 0.0,
             trend: 0.4,
         }
     }
@@ -157,9 +164,9 @@ impl Default for Keys {
 
 impl Keys {
     /// $w_l = (l + 1)^{-\rho}$; items taken at one time share theirs as far as their order tells nothing.
-    fn lag_weights(&self, max_len: usize, memory: &Memory) -> LagWeights {
+    fn lag_weights(&self, max_len: usize) -> LagWeights {
         let weights = (0..max_len).map(|lag| (lag as f64 + 1.0).powf(-self.recency_decay)).collect();
-        LagWeights::ByBasket { weights, order: memory.basket_order() }
+        LagWeights::ByBasket { weights, order: self.basket_order }
     }
 
     fn memory_params(&self, window: usize, source_power: f64) -> MemoryParams {
@@ -239,7 +246,7 @@ impl Learner for DSatfConfig {
             "how pairs agree in their order"
         );
 
-        let lag_weights = keys.lag_weights(max_len, &memory);
+        let lag_weights = keys.lag_weights(max_len);
         let core = if self.balance > 0.0 {
             let rank = self.rank.unwrap_or_else(|| default_rank(histories, DEFAULT_RANK));
             let v =

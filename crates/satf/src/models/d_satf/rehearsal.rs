@@ -20,6 +20,9 @@ use crate::prepare::{Histories, History};
 /// Most events that are predicted.
 const MOST_EVENTS: usize = 4000;
 
+/// Most sums that scoring all events once may take: on dense logs there are fewer events.
+const MOST_SUMS: usize = 400_000_000;
+
 /// With fewer events than this, nothing can be told from them.
 const LEAST_EVENTS: usize = 200;
 
@@ -37,12 +40,13 @@ struct Dimension {
 }
 
 /// In the order in which they are learned; the first ones matter most.
-const DIMENSIONS: [Dimension; 7] = [
+const DIMENSIONS: [Dimension; 8] = [
     Dimension {
         name: "recency_decay",
         values: &[0.35, 0.5, 0.75, 1.0, 1.25],
         key: |keys| &mut keys.recency_decay,
     },
+    Dimension { name: "basket_order", values: &[0.0, 0.5, 1.0], key: |keys| &mut keys.basket_order },
     Dimension {
         name: "distance_decay",
         values: &[0.25, 0.5, 0.75, 1.0, 1.5],
@@ -133,8 +137,10 @@ impl<'a> Stage<'a> {
         if events.len() < LEAST_EVENTS {
             return None;
         }
+        let sums = sums_an_event(&past, &events, params);
+        let affordable = (MOST_SUMS / sums.max(1)).clamp(LEAST_EVENTS, MOST_EVENTS);
         // Evenly spread over users if there are too many.
-        let step = events.len().div_ceil(MOST_EVENTS);
+        let step = events.len().div_ceil(affordable);
         let events = events.into_iter().step_by(step).collect();
         let trend = Trend::new(&past, params.trend_days);
         Some(Stage { histories, past, popularity, trend, events, params: *params })
@@ -156,7 +162,7 @@ impl<'a> Stage<'a> {
             .zip(&self.popularity)
             .map(|(trend, &count)| trend * f64::from(count.max(1)).powf(-keys.target_power))
             .collect();
-        let lag_weights = keys.lag_weights(self.params.max_len, memory);
+        let lag_weights = keys.lag_weights(self.params.max_len);
         let gains: Vec<f64> = self
             .events
             .par_iter()
@@ -189,6 +195,14 @@ fn gain(scores: &[f64], scale: &[f64], seen: &[ItemIndex], target: ItemIndex) ->
     distinct.dedup();
     before -= distinct.iter().filter(|item| is_before(item.get())).count();
     if before < CUTOFF { 1.0 / (before as f64 + 2.0).log2() } else { 0.0 }
+}
+
+/// About how many entries of the memory the score of an event sums: items of its history, times their neighbours.
+fn sums_an_event(past: &Histories, events: &[(UserIndex, usize)], params: &RehearsalParams) -> usize {
+    let mean_len =
+        events.iter().map(|(_, position)| (*position).min(params.max_len)).sum::<usize>() / events.len();
+    let neighbours = past.num_rows() / past.num_items().max(1) * 2 * params.window;
+    mean_len * neighbours.min(past.num_items())
 }
 
 /// The time after which the newest rows lie.
