@@ -2,8 +2,9 @@
 //! popularity.
 //!
 //! A pair of positions $s < t \le s + w$ of one history counts $(t - s)^{-\delta} \, (1 + y)^{-\eta} \, \ell^{-\kappa}$ if $y$ years lie between
-//! them and the history has $\ell$ items. Summed over all histories, $n_{ab}$ is what speaks for "$a$, then $b$". Two kinds of pairs are counted apart: those taken at
-//! different times, and those taken at one and the same time, whose order in the log may mean nothing.
+//! them and the history has $\ell$ items. Summed over all histories, $n_{ab}$ is what speaks for "$a$, then $b$".
+//! Four kinds of pairs are counted apart, for their order may tell more or less: pairs taken at one and the same time, neighbours
+//! (at distance 1), pairs at a distance of 2 to 5, and those further apart.
 //!
 //! # Direction, learned
 //!
@@ -51,8 +52,8 @@ pub(super) struct MemoryParams {
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     rows: Rows,
-    /// How pairs taken at different times keep their order, and those taken at once.
-    pub(super) directions: [Direction; 2],
+    /// How pairs of each kind keep their order.
+    pub(super) directions: [Direction; KINDS],
 }
 
 /// What is known of the order of pairs of one kind.
@@ -123,10 +124,10 @@ impl Memory {
         let counter = Counter::new(params, histories);
         monitor.begin("learning the direction of pairs", histories.num_items() as u64);
         let evidence =
-            counter.each_chunk(monitor, |row, _, evidence: &mut [Evidence; 2]| row.add_to(evidence))?;
-        let evidence = evidence
-            .into_iter()
-            .fold([Evidence::default(); 2], |sum, chunk| [sum[0].add(chunk[0]), sum[1].add(chunk[1])]);
+            counter.each_chunk(monitor, |row, _, evidence: &mut [Evidence; KINDS]| row.add_to(evidence))?;
+        let evidence = evidence.into_iter().fold([Evidence::default(); KINDS], |sum, chunk| {
+            std::array::from_fn(|kind| sum[kind].add(chunk[kind]))
+        });
         let directions = evidence.map(Evidence::direction);
 
         monitor.begin("keeping pairs", histories.num_items() as u64);
@@ -136,7 +137,7 @@ impl Memory {
         let (source_scale, target_scale) = (scale(params.source_power), scale(params.target_power));
         let chunks = counter.each_chunk(monitor, |row, source, chunk: &mut Chunk| {
             let scale = |target| source_scale[source] * target_scale[target];
-            row.drain_into(chunk, &directions, [1.0, params.together], scale);
+            row.drain_into(chunk, &directions, [params.together, 1.0, 1.0, 1.0], scale);
         })?;
         Ok(Memory { rows: assemble(chunks), directions })
     }
@@ -167,7 +168,7 @@ impl Memory {
         let (offsets, targets) = tensors.item_rows(OFFSETS, ITEMS, Some(tensors.num_items()))?;
         let weights = tensors.values(WEIGHTS, &[Some(targets.len())])?;
         let targets = targets.into_iter().map(ItemIndex).collect();
-        let directions = [Evidence::default().direction(); 2];
+        let directions = [Evidence::default().direction(); KINDS];
         Ok(Memory { rows: (offsets, targets, weights), directions })
     }
 
@@ -267,16 +268,20 @@ impl<'a> Counter<'a> {
         let (items, times) = (self.histories.items_of(user), self.histories.times_of(user));
         let user_weight = (items.len() as f64).powf(-self.user_power);
         let now = times[at];
-        let mut add = |way: usize, item: ItemIndex, time: Timestamp, weight: f64| {
+        let mut add = |way: usize, distance: usize, item: ItemIndex, time: Timestamp, weight: f64| {
             if item != items[at] {
-                let kind = usize::from(time == now);
+                let kind = kind_of(distance, time == now);
                 row.add(item, 2 * kind + way, weight * user_weight * self.gap_weights.of(now, time));
             }
         };
         let after = items[at + 1..].iter().zip(&times[at + 1..]).zip(&self.distance_weights);
-        after.for_each(|((&item, &time), &weight)| add(FORTH, item, time, weight));
+        for (distance, ((&item, &time), &weight)) in (1..).zip(after) {
+            add(FORTH, distance, item, time, weight);
+        }
         let before = items[..at].iter().rev().zip(times[..at].iter().rev()).zip(&self.distance_weights);
-        before.for_each(|((&item, &time), &weight)| add(BACK, item, time, weight));
+        for (distance, ((&item, &time), &weight)) in (1..).zip(before) {
+            add(BACK, distance, item, time, weight);
+        }
     }
 }
 
@@ -310,17 +315,35 @@ const MICROSECONDS_A_DAY: u64 = 86_400_000_000;
 const FORTH: usize = 0;
 const BACK: usize = 1;
 
+/// Kinds of pairs whose order may tell more or less.
+pub(super) const KINDS: usize = 4;
+
+/// What was seen of a pair: forth and back, kind by kind.
+type Sums = [f64; 2 * KINDS];
+
+const NONE: Sums = [0.0; 2 * KINDS];
+
+/// The kind of a pair by its distance, and whether both were taken at one time.
+fn kind_of(distance: usize, is_at_once: bool) -> usize {
+    match distance {
+        _ if is_at_once => 0,
+        1 => 1,
+        2..=5 => 2,
+        _ => 3,
+    }
+}
+
 /// The pairs of one item: for every other, what was seen forth and back at different times, and at one time.
 struct Row {
-    sums: Vec<[f64; 4]>,
+    sums: Vec<Sums>,
     used: Vec<u32>,
     /// Sums of squared weights of what was seen forth, by kind.
-    squares: [f64; 2],
+    squares: [f64; KINDS],
 }
 
 impl Row {
     fn new(num_items: usize) -> Self {
-        Row { sums: vec![[0.0; 4]; num_items], used: Vec::new(), squares: [0.0; 2] }
+        Row { sums: vec![NONE; num_items], used: Vec::new(), squares: [0.0; KINDS] }
     }
 
     fn add(&mut self, item: ItemIndex, place: usize, weight: f64) {
@@ -329,7 +352,7 @@ impl Row {
             return;
         }
         let sums = &mut self.sums[item.get()];
-        if *sums == [0.0; 4] {
+        if *sums == NONE {
             self.used.push(item.0);
         }
         sums[place] += weight;
@@ -339,14 +362,14 @@ impl Row {
     }
 
     /// Takes all pairs out, items ascending.
-    fn drain(&mut self) -> impl Iterator<Item = (u32, [f64; 4])> {
+    fn drain(&mut self) -> impl Iterator<Item = (u32, Sums)> {
         self.used.sort_unstable();
-        self.squares = [0.0; 2];
+        self.squares = [0.0; KINDS];
         let Row { sums, used, .. } = self;
         used.drain(..).map(|item| (item, std::mem::take(&mut sums[item as usize])))
     }
 
-    fn add_to(&mut self, evidence: &mut [Evidence; 2]) {
+    fn add_to(&mut self, evidence: &mut [Evidence; KINDS]) {
         for (evidence, squares) in evidence.iter_mut().zip(self.squares) {
             evidence.squares += squares;
         }
@@ -362,8 +385,8 @@ impl Row {
     fn drain_into(
         &mut self,
         chunk: &mut Chunk,
-        directions: &[Direction; 2],
-        kind_weights: [f64; 2],
+        directions: &[Direction; KINDS],
+        kind_weights: [f64; KINDS],
         scale: impl Fn(usize) -> f64,
     ) {
         for (target, sums) in self.drain() {

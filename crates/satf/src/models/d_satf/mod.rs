@@ -62,7 +62,7 @@ pub struct DSatfConfig {
     pub trend: Option<f64>,
     /// Days after which an event counts 1/e as recent: above 0 (default 60).
     pub trend_days: f64,
-    /// Share of the core in a score: 0 (memory alone) to 1 (core alone) (default 0.4).
+    /// Share of the core in a score: 0 (memory alone) to 1 (core alone) (default 0.3).
     pub balance: f64,
     /// Columns of the item space: 1 to the smaller of users and items (default: 500, at most a quarter of the items).
     pub rank: Option<usize>,
@@ -90,7 +90,7 @@ impl Default for DSatfConfig {
             basket_order: None,
             trend: None,
             trend_days: 60.0,
-            balance: 0.4,
+            balance: 0.3,
             rank: None,
             scaling: 0.4,
             regularization: 1.0,
@@ -239,11 +239,10 @@ impl Learner for DSatfConfig {
 
         let params = keys.memory_params(window, source_power);
         let memory = Memory::fit(&params, histories, monitor)?;
-        let [apart, at_once] = memory.directions;
+        let agreements = memory.directions.map(|direction| direction.agreement);
         tracing::info!(
-            apart = apart.agreement,
-            at_once = at_once.agreement,
-            "how pairs agree in their order"
+            ?agreements,
+            "how pairs at one time, neighbours, near and far ones agree in their order"
         );
 
         let lag_weights = keys.lag_weights(max_len);

@@ -46,7 +46,7 @@ fn logs() -> impl Strategy<Value = Vec<Vec<(u32, i64)>>> {
 
 fn params() -> impl Strategy<Value = MemoryParams> {
     let decays = (0.0..2.0, prop::sample::select(vec![0.0, 0.7]));
-    (1usize..6, decays, 0.0..4.0, 0.0..1.0, 0.0..1.0, 0.0..1.0).prop_map(
+    (1usize..9, decays, 0.0..4.0, 0.0..1.0, 0.0..1.0, 0.0..1.0).prop_map(
         |(window, (distance_decay, gap_decay), together, user_power, source_power, target_power)| {
             MemoryParams {
                 window,
@@ -63,7 +63,7 @@ fn params() -> impl Strategy<Value = MemoryParams> {
 
 /// `T` from its definition: all pairs of positions, the agreement of all pairs of occurrences, the posterior.
 fn memory_by_definition(params: &MemoryParams, sequences: &[Vec<(u32, i64)>]) -> Vec<Vec<f64>> {
-    let mut occurrences: [Vec<(usize, usize, f64)>; 2] = Default::default();
+    let mut occurrences: [Vec<(usize, usize, f64)>; 4] = Default::default();
     let mut popularity = [0f64; ITEMS];
     for events in sequences {
         events.iter().for_each(|(item, _)| popularity[*item as usize] += 1.0);
@@ -74,13 +74,18 @@ fn memory_by_definition(params: &MemoryParams, sequences: &[Vec<(u32, i64)>]) ->
                     * (events.len() as f64).powf(-params.user_power)
                     * (1.0 + ((after - before) / DAY) as f64 / 365.0).powf(-params.gap_decay);
                 if a != b {
-                    occurrences[usize::from(before == after)].push((a as usize, b as usize, weight));
+                    let kind = if before == after {
+                        0
+                    } else {
+                        [1, 2, 2, 2, 2].get(t - s - 1).copied().unwrap_or(3)
+                    };
+                    occurrences[kind].push((a as usize, b as usize, weight));
                 }
             }
         }
     }
     let mut memory = vec![vec![0f64; ITEMS]; ITEMS];
-    for (occurrences, kind_weight) in occurrences.iter().zip([1.0, params.together]) {
+    for (occurrences, kind_weight) in occurrences.iter().zip([params.together, 1.0, 1.0, 1.0]) {
         let (mut agreeing, mut all) = (0.0, 0.0);
         for (i, &(a, b, one)) in occurrences.iter().enumerate() {
             for (k, &(c, d, other)) in occurrences.iter().enumerate() {
