@@ -268,7 +268,7 @@ fn an_item_outside_the_catalogue_is_refused() {
     for case in every_model() {
         let model = fit(&case, &log);
         let attempt = std::panic::AssertUnwindSafe(|| {
-            model.score_batch(&[History::new(&[ItemIndex(10)])], &mut [0.0; 10])
+            model.score_batch(&[History::new(&[ItemIndex(10)])], &mut [0.0; 10]);
         });
         assert!(std::panic::catch_unwind(attempt).is_err(), "{}: item 10 of 10 was scored", case.label);
     }

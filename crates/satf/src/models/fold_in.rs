@@ -170,19 +170,16 @@ impl FoldIn {
                 *sum += weight * f64::from(value);
             }
         };
-        match self.weights.of(history) {
-            Some(weights) => {
-                for (&item, &weight) in history.iter().rev().zip(&*weights) {
-                    add(item, weight);
-                }
+        if let Some(weights) = self.weights.of(history) {
+            for (&item, &weight) in history.iter().rev().zip(&*weights) {
+                add(item, weight);
             }
-            None => {
-                let mut distinct = history.to_vec();
-                distinct.sort_unstable();
-                distinct.dedup();
-                for item in distinct {
-                    add(item, 1.0);
-                }
+        } else {
+            let mut distinct = history.to_vec();
+            distinct.sort_unstable();
+            distinct.dedup();
+            for item in distinct {
+                add(item, 1.0);
             }
         }
         feature.iter_mut().zip(sums).for_each(|(value, sum)| *value = sum as f32);

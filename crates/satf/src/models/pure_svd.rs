@@ -111,7 +111,7 @@ pub(super) fn item_space(
 ) -> Result<Mat<f64>, ModelError> {
     let debias = popularity_weights(&histories.popularity(), scaling);
     let matrix = debiased_matrix(histories, &debias);
-    let params = Params { seed, tolerance, ..Params::default() };
+    let params = Params { tolerance, seed, ..Params::default() };
     let svd = leading_singular_vectors(&matrix, rank, &params, monitor).map_err(|error| match error {
         truncated_svd::Error::Cancelled(cancelled) => ModelError::Cancelled(cancelled),
         other => ModelError::Numerics { model, reason: other.to_string() },

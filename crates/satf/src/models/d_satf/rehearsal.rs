@@ -7,6 +7,8 @@
 //! Every candidate is judged by the mean NDCG@10 over at most [`MOST_EVENTS`] events, under the rules of the evaluation: the
 //! whole catalogue is ranked, items already taken are left out, ties go to the lower index.
 
+use std::cmp::Ordering;
+
 use rayon::prelude::*;
 
 use super::Keys;
@@ -79,7 +81,7 @@ pub(super) fn rehearse(
         if is_fixed(dimension.name) {
             continue;
         }
-        for &value in dimension.values.iter().filter(|&&value| value != start) {
+        for &value in dimension.values.iter().filter(|&&value| (value - start).abs() > 1e-9) {
             check_cancelled(monitor)?;
             let mut tried = keys;
             *(dimension.key)(&mut tried) = value;
@@ -185,9 +187,10 @@ impl<'a> Stage<'a> {
 fn gain(scores: &[f64], scale: &[f64], seen: &[ItemIndex], target: ItemIndex) -> f64 {
     let score = |item: usize| scores[item] * scale[item];
     let own = score(target.get());
-    let is_before = |item: usize| {
-        let other = score(item);
-        other > own || (other == own && item < target.get())
+    let is_before = |item: usize| match score(item).total_cmp(&own) {
+        Ordering::Greater => true,
+        Ordering::Equal => item < target.get(),
+        Ordering::Less => false,
     };
     let mut before = (0..scores.len()).filter(|&item| is_before(item)).count();
     let mut distinct: Vec<ItemIndex> = seen.to_vec();

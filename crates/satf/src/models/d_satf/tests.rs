@@ -66,7 +66,9 @@ fn memory_by_definition(params: &MemoryParams, sequences: &[Vec<(u32, i64)>]) ->
     let mut occurrences: [Vec<(usize, usize, f64)>; 4] = Default::default();
     let mut popularity = [0f64; ITEMS];
     for events in sequences {
-        events.iter().for_each(|(item, _)| popularity[*item as usize] += 1.0);
+        for (item, _) in events {
+            popularity[*item as usize] += 1.0;
+        }
         for s in 0..events.len() {
             for t in s + 1..events.len().min(s + params.window + 1) {
                 let ((a, before), (b, after)) = (events[s], events[t]);
@@ -256,7 +258,7 @@ fn the_projectors_of_the_other_models_are_special_cases() {
             DSatf::new(1.0, LagWeights::ByLag(lag_weights.clone()), memory, core, &trend, &popularity)
                 .unwrap();
         let row = |item: usize, into: &mut [f64]| {
-            into.iter_mut().enumerate().for_each(|(k, value)| *value = v[(item, k)])
+            into.iter_mut().enumerate().for_each(|(k, value)| *value = v[(item, k)]);
         };
         let projector =
             FoldIn::from_item_space(items, rank, row, None, LagWeights::ByLag(lag_weights.clone())).unwrap();

@@ -38,7 +38,9 @@ impl Trend {
         let total: f64 = self.counts.iter().sum();
         let mean =
             weights.iter().zip(&self.counts).map(|(weight, count)| weight * count).sum::<f64>() / total;
-        weights.iter_mut().for_each(|weight| *weight /= mean);
+        for weight in &mut weights {
+            *weight /= mean;
+        }
         weights
     }
 }
