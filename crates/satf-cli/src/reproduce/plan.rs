@@ -120,9 +120,6 @@ pub(crate) fn cells<'a>(
             };
             for task in tasks(suite, model, dataset.dataset, first_seed) {
                 let choice = configure(task)?;
-                if task == Task::Curve && choice.configured.learner.iterations_key().is_none() {
-                    continue;
-                }
                 let name = [&dataset.dataset.name, &slug(&model.name), tag, &task.file_name()];
                 let name =
                     name.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<&str>>().join(".");
@@ -140,6 +137,9 @@ pub(crate) fn cells<'a>(
     }
     Ok(cells)
 }
+
+/// Models with this key have a validation curve. SASRec counts epochs: one more training of hours would tell nothing new.
+const CURVE_KEY: &str = "num_iters";
 
 /// A model with the keys of a task.
 fn configure(
@@ -163,13 +163,10 @@ fn configure(
     let choice = Choice::new(label, entry, settings)?;
     match task {
         Task::Score { .. } => Ok(choice),
-        Task::Curve => match choice.configured.learner.iterations_key() {
-            Some(key) => {
-                let iterations = choice.configured.configuration[key].as_i64().unwrap_or(1);
-                choice.with(key, iterations + suite.curve_iterations as i64)
-            }
-            None => Ok(choice),
-        },
+        Task::Curve => {
+            let iterations = choice.configured.configuration[CURVE_KEY].as_i64().unwrap_or(1);
+            choice.with(CURVE_KEY, iterations + suite.curve_iterations as i64)
+        }
         Task::Time { rank } => with_item_rank(&choice, rank as i64),
     }
 }
@@ -199,7 +196,7 @@ fn tasks(suite: &Suite, model: &Model, dataset: &Dataset, first_seed: u64) -> Ve
     let starts = if model.random_start { suite.repeats } else { 1 };
     let mut tasks: Vec<Task> = seeds(starts).map(score(TiePolicy::File)).collect();
     tasks.extend(seeds(suite.repeats).map(score(TiePolicy::Shuffle)));
-    if model.entry().is_some_and(|entry| entry.defaults().contains_key("num_iters")) {
+    if model.entry().is_some_and(|entry| entry.defaults().contains_key(CURVE_KEY)) {
         tasks.push(Task::Curve);
     }
     let of_this =

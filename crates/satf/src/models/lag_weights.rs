@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::tensors::{StoredTensors, Tensor, TensorError};
+use crate::interactions::ItemIndex;
 use crate::prepare::History;
 
 /// What an item of a history counts, by its lag (0 = newest).
@@ -34,13 +35,23 @@ impl LagWeights {
             LagWeights::ByLag(weights) => Some(Cow::Borrowed(&weights[..weights.len().min(history.len())])),
             LagWeights::ByBasket { weights, order } => {
                 let weights = &weights[..weights.len().min(history.len())];
-                if *order < 1.0 && history.has_baskets() {
+                if *order < 1.0 && history.has_baskets_in_newest(weights.len()) {
                     Some(Cow::Owned(averaged(weights, *order, history)))
                 } else {
                     Some(Cow::Borrowed(weights))
                 }
             }
         }
+    }
+
+    /// The items of a history that count by their lag, newest first, and what they count. Empty for [`LagWeights::Flat`].
+    pub(super) fn weighted<'a>(
+        &'a self,
+        history: History<'a>,
+    ) -> impl Iterator<Item = (ItemIndex, f64)> + 'a {
+        let weights = self.of(history).unwrap_or_default();
+        let items = history.items().iter().rev();
+        (0..weights.len()).map(move |lag| weights[lag]).zip(items).map(|(weight, &item)| (item, weight))
     }
 
     /// The weights by lag, if there are any.
@@ -63,6 +74,14 @@ impl LagWeights {
         match tensors.values::<f64>(ORDER, &[Some(1)])?[..] {
             [order] if (0.0..=1.0).contains(&order) => Ok(LagWeights::ByBasket { weights, order }),
             ref found => Err(TensorError::new(ORDER, format!("{found:?}"), "a number from 0 to 1")),
+        }
+    }
+
+    /// As they lie in a file of a model that cannot do without.
+    pub(super) fn from_tensors_by_lag(tensors: &StoredTensors<'_>) -> Result<Self, TensorError> {
+        match LagWeights::from_tensors(tensors)? {
+            LagWeights::Flat => Err(TensorError::new(WEIGHTS, "no such array", "a list of numbers")),
+            by_lag => Ok(by_lag),
         }
     }
 
@@ -99,7 +118,6 @@ fn averaged(weights: &[f64], order: f64, history: History<'_>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interactions::ItemIndex;
 
     #[test]
     fn items_taken_at_one_time_share_their_weights_as_far_as_order_means_nothing() {

@@ -7,6 +7,7 @@ mod error;
 mod fold_in;
 mod ga_satf;
 mod incidence;
+mod item_rows;
 mod la_satf;
 mod lag_weights;
 mod popularity;

@@ -66,16 +66,7 @@ impl Learner for PureSvdConfig {
 
     fn check_on(&self, histories: &Histories) -> Result<(), ModelError> {
         self.check()?;
-        let largest = largest_rank(histories);
-        if largest == 0 {
-            return Err(ModelError::Data { model: Self::NAME, reason: "it has no rows".to_owned() });
-        }
-        let faults = self.rank.filter(|&rank| rank > largest).map(|rank| {
-            let (users, items) = (histories.num_users(), histories.num_items());
-            let expected = format!("1 to {largest} on this log of {users} users and {items} items");
-            Fault::new("rank", rank, expected)
-        });
-        ModelError::from_faults(Self::NAME, Vec::from_iter(faults))
+        check_rank(Self::NAME, self.rank, histories)
     }
 
     fn variant_keys(&self) -> &'static [&'static str] {
@@ -130,8 +121,26 @@ pub(super) fn default_rank(histories: &Histories, most: usize) -> usize {
     most.min(histories.num_items() / 4).clamp(1, largest_rank(histories).max(1))
 }
 
+/// An error if there are no rows, or not so many singular vectors.
+pub(super) fn check_rank(
+    model: &'static str,
+    rank: Option<usize>,
+    histories: &Histories,
+) -> Result<(), ModelError> {
+    let largest = largest_rank(histories);
+    if largest == 0 {
+        return Err(ModelError::Data { model, reason: "it has no rows".to_owned() });
+    }
+    let faults = rank.filter(|&rank| rank > largest).map(|rank| {
+        let (users, items) = (histories.num_users(), histories.num_items());
+        let expected = format!("1 to {largest} on this log of {users} users and {items} items");
+        Fault::new("rank", rank, expected)
+    });
+    ModelError::from_faults(model, Vec::from_iter(faults))
+}
+
 /// The most singular vectors there can be.
-pub(super) fn largest_rank(histories: &Histories) -> usize {
+fn largest_rank(histories: &Histories) -> usize {
     histories.num_users().min(histories.num_items())
 }
 

@@ -14,14 +14,14 @@
 //! `T` is stored in compressed rows, single precision; every sum runs in double. It takes
 //! `O(rows * window)` time to build and 8 bytes a distinct pair to keep.
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::batch::score_each;
+use super::item_rows::{ItemRows, Positions, RowChunk, RowNames};
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::{Fault, Learner, ModelError, Recommender};
-use crate::interactions::{ItemIndex, UserIndex};
-use crate::monitor::{Monitor, check_cancelled};
+use crate::interactions::ItemIndex;
+use crate::monitor::Monitor;
 use crate::prepare::{Histories, History};
 
 /// The model `transitions`.
@@ -97,26 +97,20 @@ impl Learner for TransitionsConfig {
     }
 
     fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
-        let (offsets, targets) =
-            tensors.item_rows("transition_offsets", "transition_items", Some(tensors.num_items()))?;
-        let weights = tensors.values("transition_weights", &[Some(targets.len())])?;
-        let targets = targets.into_iter().map(ItemIndex).collect();
-        Ok(Box::new(Transitions::from_rows((offsets, targets, weights), self.recency_decay, self.max_len)))
+        Ok(Box::new(Transitions::new(self, ItemRows::from_tensors(tensors, NAMES)?)))
     }
 }
 
 /// The fitted matrix `T` by rows, and how to weight the rows of a history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transitions {
-    offsets: Vec<usize>,
-    targets: Vec<ItemIndex>,
-    weights: Vec<f32>,
+    rows: ItemRows,
     recency_decay: f64,
     max_len: usize,
 }
 
-/// Sources whose rows are built as one piece of parallel work.
-pub(super) const SOURCES_A_CHUNK: usize = 64;
+/// Names of the arrays in files.
+const NAMES: RowNames = ["transition_offsets", "transition_items", "transition_weights"];
 
 impl Transitions {
     /// Counts the transitions of all histories.
@@ -140,35 +134,24 @@ impl Transitions {
             popularity.iter().map(|&count| f64::from(count).powf(-config.target_power)).collect();
 
         monitor.begin("counting transitions", num_items as u64);
-        let chunks: Vec<Chunk> = popularity
-            .par_chunks(SOURCES_A_CHUNK)
-            .enumerate()
-            .map_init(
-                || Row::new(num_items),
-                |row, (at, counts)| {
-                    check_cancelled(monitor)?;
-                    let mut chunk = Chunk::default();
-                    for (source, &count) in (at * SOURCES_A_CHUNK..).zip(counts) {
-                        for &(user, position) in sources.of_item(source) {
-                            let history = histories.items_of(user);
-                            row.add_neighbours(history, position as usize, &distance_weights, config.reverse);
-                        }
-                        let scale = f64::from(count).powf(-config.source_power);
-                        row.drain_into(&mut chunk, |target| scale * target_scale[target]);
-                    }
-                    monitor.advance(counts.len() as u64);
-                    Ok(chunk)
-                },
-            )
-            .collect::<Result<_, ModelError>>()?;
-
-        Ok(Transitions::from_rows(assemble(chunks), config.recency_decay, config.max_len))
+        let chunks = sources.each_item(
+            monitor,
+            || Row::new(num_items),
+            |row, source, places, chunk: &mut RowChunk| {
+                for &(user, position) in places {
+                    let history = histories.items_of(user);
+                    row.add_neighbours(history, position as usize, &distance_weights, config.reverse);
+                }
+                let scale = f64::from(popularity[source]).powf(-config.source_power);
+                row.drain_into(chunk, |target| scale * target_scale[target]);
+            },
+        )?;
+        Ok(Transitions::new(config, ItemRows::from_chunks(chunks)))
     }
 
-    /// The model that weights these rows by recency.
-    fn from_rows(rows: Rows, recency_decay: f64, max_len: Option<usize>) -> Self {
-        let (offsets, targets, weights) = rows;
-        Transitions { offsets, targets, weights, recency_decay, max_len: max_len.unwrap_or(usize::MAX) }
+    fn new(config: &TransitionsConfig, rows: ItemRows) -> Self {
+        let max_len = config.max_len.unwrap_or(usize::MAX);
+        Transitions { rows, recency_decay: config.recency_decay, max_len }
     }
 
     /// Row `T[source, ..]`: the items with a weight, ascending, and their weights.
@@ -176,31 +159,19 @@ impl Transitions {
     /// # Panics
     /// If the item is outside the catalogue.
     pub fn from_item(&self, source: ItemIndex) -> (&[ItemIndex], &[f32]) {
-        let range = self.offsets[source.get()]..self.offsets[source.get() + 1];
-        (&self.targets[range.clone()], &self.weights[range])
+        self.rows.row(source)
     }
 
-    /// The scores of a history in double precision.
-    fn sum_into(&self, history: &[ItemIndex], sums: &mut [f64]) {
-        sums.fill(0.0);
-        for (lag, &item) in history.iter().rev().take(self.max_len).enumerate() {
-            let recency = self.recency(lag);
-            let (targets, weights) = self.from_item(item);
-            for (target, &weight) in targets.iter().zip(weights) {
-                sums[target.get()] += recency * f64::from(weight);
-            }
-        }
-    }
-
-    /// What the row of the item at this lag counts.
-    fn recency(&self, lag: usize) -> f64 {
-        (lag as f64 + 1.0).powf(-self.recency_decay)
+    /// The items of a history that count, newest first, and what their rows count.
+    fn weighted<'h>(&'h self, history: &'h [ItemIndex]) -> impl Iterator<Item = (ItemIndex, f64)> + 'h {
+        let recency = |lag: usize| (lag as f64 + 1.0).powf(-self.recency_decay);
+        history.iter().rev().take(self.max_len).enumerate().map(move |(lag, &item)| (item, recency(lag)))
     }
 }
 
 impl Recommender for Transitions {
     fn num_items(&self) -> usize {
-        self.offsets.len() - 1
+        self.rows.num_items()
     }
 
     fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
@@ -211,7 +182,7 @@ impl Recommender for Transitions {
             scores,
             || vec![0f64; num_items],
             |sums, history, row| {
-                self.sum_into(&history, sums);
+                self.rows.sum_into(self.weighted(&history), sums);
                 for (score, &sum) in row.iter_mut().zip(sums.iter()) {
                     *score = sum as f32;
                 }
@@ -220,97 +191,21 @@ impl Recommender for Transitions {
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of_val(self.offsets.as_slice())
-            + size_of_val(self.targets.as_slice())
-            + size_of_val(self.weights.as_slice())
+        self.rows.num_bytes()
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {
-        let targets: Vec<u32> = self.targets.iter().map(|target| target.0).collect();
-        vec![
-            Tensor::offsets("transition_offsets", &self.offsets),
-            Tensor::list("transition_items", targets),
-            Tensor::list("transition_weights", &self.weights),
-        ]
+        self.rows.tensors(NAMES)
     }
 
     fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
         let mut shares = Shares::of_none(&history, 0.0);
-        let newest_first = shares.of_history.iter_mut().rev().zip(history.iter().rev());
-        for (lag, (share, &past)) in newest_first.take(self.max_len).enumerate() {
-            let (targets, weights) = self.from_item(past);
-            if let Ok(at) = targets.binary_search(&item) {
-                *share = self.recency(lag) * f64::from(weights[at]);
-            }
+        let newest_first = shares.of_history.iter_mut().rev();
+        for (share, (past, recency)) in newest_first.zip(self.weighted(&history)) {
+            *share = recency * self.rows.weight(past, item);
         }
         shares
     }
-}
-
-/// Where every item stands: users and positions in their histories, in this order.
-pub(super) struct Positions {
-    offsets: Vec<usize>,
-    places: Vec<(UserIndex, u32)>,
-}
-
-impl Positions {
-    pub(super) fn of(histories: &Histories, popularity: &[u32]) -> Self {
-        let mut offsets = vec![0usize; popularity.len() + 1];
-        for (item, &count) in popularity.iter().enumerate() {
-            offsets[item + 1] = offsets[item] + count as usize;
-        }
-        let mut next = offsets.clone();
-        let mut places = vec![(UserIndex(0), 0); histories.num_rows()];
-        for (user, history) in histories.iter().enumerate() {
-            for (at, item) in history.iter().enumerate() {
-                places[next[item.get()]] = (UserIndex(user as u32), at as u32);
-                next[item.get()] += 1;
-            }
-        }
-        Positions { offsets, places }
-    }
-
-    pub(super) fn of_item(&self, item: usize) -> &[(UserIndex, u32)] {
-        &self.places[self.offsets[item]..self.offsets[item + 1]]
-    }
-}
-
-/// Rows as they are kept: where they end, items, weights.
-pub(super) type Rows = (Vec<usize>, Vec<ItemIndex>, Vec<f32>);
-
-/// Finished rows of consecutive sources.
-#[derive(Default)]
-pub(super) struct Chunk {
-    ends: Vec<usize>,
-    targets: Vec<ItemIndex>,
-    weights: Vec<f32>,
-}
-
-impl Chunk {
-    /// Adds an entry to the row under construction, items ascending.
-    pub(super) fn push(&mut self, target: ItemIndex, weight: f32) {
-        self.targets.push(target);
-        self.weights.push(weight);
-    }
-
-    /// Ends the row.
-    pub(super) fn end_row(&mut self) {
-        self.ends.push(self.targets.len());
-    }
-}
-
-/// All rows, one chunk after the other.
-pub(super) fn assemble(chunks: Vec<Chunk>) -> Rows {
-    let num_pairs = chunks.iter().map(|chunk| chunk.targets.len()).sum();
-    let mut offsets = vec![0];
-    let mut targets = Vec::with_capacity(num_pairs);
-    let mut weights = Vec::with_capacity(num_pairs);
-    for chunk in chunks {
-        offsets.extend(chunk.ends.iter().map(|end| targets.len() + end));
-        targets.extend_from_slice(&chunk.targets);
-        weights.extend_from_slice(&chunk.weights);
-    }
-    (offsets, targets, weights)
 }
 
 /// One row under construction: dense sums, and which of them are in use.
@@ -351,7 +246,7 @@ impl Row {
     }
 
     /// Appends the row, scaled, and leaves it empty.
-    fn drain_into(&mut self, chunk: &mut Chunk, scale: impl Fn(usize) -> f64) {
+    fn drain_into(&mut self, chunk: &mut RowChunk, scale: impl Fn(usize) -> f64) {
         self.used.sort_unstable();
         for &target in &self.used {
             let sum = std::mem::take(&mut self.sums[target as usize]);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::history::marks;
+use super::history::{History, marks};
 use crate::interactions::{Ids, ItemIndex, Timestamp, UserIndex};
 
 /// The diagonal of the popularity debiasing $D$: $d_j = c_j^{(s-1)/2}$ for counts $c_j$ and scaling $s$; 0 for an item
@@ -123,9 +123,20 @@ impl Histories {
         &self.times[self.offsets[user.get()]..self.offsets[user.get() + 1]]
     }
 
-    /// For each of a user's items whether it was taken at the same time as the one before it.
-    pub fn with_previous_of(&self, user: UserIndex) -> Vec<bool> {
-        marks(self.times_of(user)).collect()
+    /// For each row whether its user took the item at the same time as the one before it: what [`Histories::history_of`] wants. One
+    /// pass over all rows.
+    pub fn with_previous(&self) -> Vec<bool> {
+        self.offsets.windows(2).flat_map(|ends| marks(&self.times[ends[0]..ends[1]])).collect()
+    }
+
+    /// A user's history, with the marks of [`Histories::with_previous`].
+    ///
+    /// # Panics
+    /// If there are not as many marks as rows.
+    pub fn history_of<'a>(&'a self, user: UserIndex, with_previous: &'a [bool]) -> History<'a> {
+        assert_eq!(with_previous.len(), self.num_rows(), "one mark a row");
+        let range = self.offsets[user.get()]..self.offsets[user.get() + 1];
+        History::with_baskets(&self.items[range.clone()], &with_previous[range])
     }
 
     /// Every user's items, in the order of the users.

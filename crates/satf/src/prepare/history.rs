@@ -48,9 +48,9 @@ impl<'a> History<'a> {
         History { items: &self.items[..len], with_previous }
     }
 
-    /// Whether any two items were taken at one time.
-    pub fn has_baskets(self) -> bool {
-        self.with_previous.iter().skip(1).any(|&with| with)
+    /// Whether any two of so many newest items were taken at one time.
+    pub fn has_baskets_in_newest(self, count: usize) -> bool {
+        (self.len().saturating_sub(count)..self.len()).any(|at| self.is_with_previous(at))
     }
 }
 

@@ -18,9 +18,9 @@
 use faer::{Accum, Mat, MatRef};
 use rayon::prelude::*;
 
-use super::memory::Memory;
-use crate::interactions::UserIndex;
+use crate::interactions::{ItemIndex, UserIndex};
 use crate::linalg::dense::{accumulate_symmetric, matmul, symmetric_eigen};
+use crate::models::item_rows::ItemRows;
 use crate::models::{LagWeights, ModelError};
 use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::{Histories, History};
@@ -77,7 +77,7 @@ pub(super) struct NormalEquations {
 impl NormalEquations {
     pub(super) fn new(
         space: &ItemSpace,
-        memory: &Memory,
+        memory: &ItemRows,
         histories: &Histories,
         lag_weights: &LagWeights,
         user_power: f64,
@@ -115,6 +115,7 @@ fn second_moments(
     monitor: &dyn Monitor,
 ) -> Result<Mat<f64>, ModelError> {
     let rank = space.rank;
+    let with_previous = histories.with_previous();
     let mut moments = Mat::zeros(rank, rank);
     let mut features = vec![0.0; POSITIONS_A_BLOCK * rank];
     let mut block: Vec<(UserIndex, usize)> = Vec::with_capacity(POSITIONS_A_BLOCK);
@@ -122,10 +123,9 @@ fn second_moments(
     let mut add = |block: &mut Vec<(UserIndex, usize)>| -> Result<(), ModelError> {
         check_cancelled(monitor)?;
         features.par_chunks_mut(rank).zip(block.par_iter()).for_each(|(feature, &(user, position))| {
-            let (items, marks) = (histories.items_of(user), histories.with_previous_of(user));
-            let weight = (items.len() as f64).powf(-0.5 * user_power);
-            let history = History::with_baskets(items, &marks).up_to(position + 1);
-            gather(space, history, lag_weights, weight, feature);
+            let history = histories.history_of(user, &with_previous);
+            let weight = (history.len() as f64).powf(-0.5 * user_power);
+            gather(space, history.up_to(position + 1), lag_weights, weight, feature);
         });
         let rows = MatRef::from_row_major_slice(&features[..block.len() * rank], block.len(), rank);
         accumulate_symmetric(moments.as_mut(), rows, rows);
@@ -156,20 +156,23 @@ fn gather(
     feature: &mut [f64],
 ) {
     feature.fill(0.0);
-    let weights = lag_weights.of(history).unwrap_or_default();
-    for (item, weight) in history.iter().rev().zip(&*weights) {
+    for (item, weight) in lag_weights.weighted(history) {
         let weight = weight * scale;
         feature.iter_mut().zip(space.row(item.get())).for_each(|(sum, value)| *sum += weight * value);
     }
 }
 
 /// $V^T T V$.
-fn cross_moments(space: &ItemSpace, memory: &Memory, monitor: &dyn Monitor) -> Result<Mat<f64>, ModelError> {
+fn cross_moments(
+    space: &ItemSpace,
+    memory: &ItemRows,
+    monitor: &dyn Monitor,
+) -> Result<Mat<f64>, ModelError> {
     check_cancelled(monitor)?;
     let rank = space.rank;
     let mut images = vec![0.0; space.rows.len()];
     images.par_chunks_mut(rank.max(1)).enumerate().for_each(|(source, image)| {
-        let (targets, weights) = memory.row(source);
+        let (targets, weights) = memory.row(ItemIndex(source as u32));
         for (target, &weight) in targets.iter().zip(weights) {
             let weight = f64::from(weight);
             image.iter_mut().zip(space.row(target.get())).for_each(|(sum, value)| *sum += weight * value);

@@ -27,14 +27,11 @@
 //!
 //! for item counts $c$, where $\hat n'$ is of pairs taken at one time, which count $\theta$ times as much. `O(rows * window)` time; nothing but distinct pairs is stored.
 
-use rayon::prelude::*;
-
 use crate::interactions::{ItemIndex, Timestamp, UserIndex};
-use crate::models::tensors::{StoredTensors, Tensor, TensorError};
-use crate::models::transitions::{Chunk, Positions, Rows, SOURCES_A_CHUNK, assemble};
-use crate::models::{LagWeights, ModelError};
-use crate::monitor::{Monitor, check_cancelled};
-use crate::prepare::{Histories, History};
+use crate::models::ModelError;
+use crate::models::item_rows::{ItemRows, Positions, RowChunk};
+use crate::monitor::Monitor;
+use crate::prepare::Histories;
 
 /// What the memory is made with.
 #[derive(Clone, Copy, Debug)]
@@ -48,21 +45,13 @@ pub(super) struct MemoryParams {
     pub(super) target_power: f64,
 }
 
-/// $T$ by rows.
-#[derive(Clone, Debug)]
-pub(super) struct Memory {
-    rows: Rows,
-    /// How pairs of each kind keep their order.
-    pub(super) directions: [Direction; KINDS],
-}
-
 /// What is known of the order of pairs of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Direction {
+struct Direction {
     /// $p$: how often two occurrences of a pair go the same way.
-    pub(super) agreement: f64,
+    agreement: f64,
     /// $\alpha u$: what is added to either side.
-    pub(super) prior: f64,
+    prior: f64,
 }
 
 /// The least correlation within pairs that is believed: an $\alpha$ of some 500.
@@ -113,100 +102,33 @@ impl Direction {
     }
 }
 
-impl Memory {
-    /// Counts the pairs of all histories, twice: once to learn their direction, once to keep them. Row $a$ is built from the
-    /// positions of $a$, in the order of users and positions, so sums do not depend on the number of threads.
-    pub(super) fn fit(
-        params: &MemoryParams,
-        histories: &Histories,
-        monitor: &dyn Monitor,
-    ) -> Result<Self, ModelError> {
-        let counter = Counter::new(params, histories);
-        monitor.begin("learning the direction of pairs", histories.num_items() as u64);
-        let evidence =
-            counter.each_chunk(monitor, |row, _, evidence: &mut [Evidence; KINDS]| row.add_to(evidence))?;
-        let evidence = evidence.into_iter().fold([Evidence::default(); KINDS], |sum, chunk| {
-            std::array::from_fn(|kind| sum[kind].add(chunk[kind]))
-        });
-        let directions = evidence.map(Evidence::direction);
+/// Counts the pairs of all histories, twice: once to learn their direction, once to keep them. Comes with the agreement of each kind
+/// of pairs.
+pub(super) fn fit(
+    params: &MemoryParams,
+    histories: &Histories,
+    monitor: &dyn Monitor,
+) -> Result<(ItemRows, [f64; KINDS]), ModelError> {
+    let counter = Counter::new(params, histories);
+    monitor.begin("learning the direction of pairs", histories.num_items() as u64);
+    let evidence =
+        counter.each_item(monitor, |row, _, evidence: &mut [Evidence; KINDS]| row.add_to(evidence))?;
+    let evidence = evidence.into_iter().fold([Evidence::default(); KINDS], |sum, chunk| {
+        std::array::from_fn(|kind| sum[kind].add(chunk[kind]))
+    });
+    let directions = evidence.map(Evidence::direction);
 
-        monitor.begin("keeping pairs", histories.num_items() as u64);
-        let scale = |power: f64| -> Vec<f64> {
-            counter.popularity.iter().map(|&count| f64::from(count.max(1)).powf(-power)).collect()
-        };
-        let (source_scale, target_scale) = (scale(params.source_power), scale(params.target_power));
-        let chunks = counter.each_chunk(monitor, |row, source, chunk: &mut Chunk| {
-            let scale = |target| source_scale[source] * target_scale[target];
-            row.drain_into(chunk, &directions, [params.together, 1.0, 1.0, 1.0], scale);
-        })?;
-        Ok(Memory { rows: assemble(chunks), directions })
-    }
-
-    /// $\sum_l w_l T[j_l, \cdot]$ of a history.
-    pub(super) fn sum_into(&self, history: History<'_>, lag_weights: &LagWeights, sums: &mut [f64]) {
-        sums.fill(0.0);
-        let weights = lag_weights.of(history).unwrap_or_default();
-        for (item, &lag_weight) in history.iter().rev().zip(&*weights) {
-            let (targets, weights) = self.row(item.get());
-            for (target, &weight) in targets.iter().zip(weights) {
-                sums[target.get()] += lag_weight * f64::from(weight);
-            }
-        }
-    }
-
-    /// Row $a$: items, ascending, and their weights.
-    pub(super) fn row(&self, source: usize) -> (&[ItemIndex], &[f32]) {
-        let (offsets, targets, weights) = &self.rows;
-        let range = offsets[source]..offsets[source + 1];
-        (&targets[range.clone()], &weights[range])
-    }
+    monitor.begin("keeping pairs", histories.num_items() as u64);
+    let scale = |power: f64| -> Vec<f64> {
+        counter.popularity.iter().map(|&count| f64::from(count.max(1)).powf(-power)).collect()
+    };
+    let (source_scale, target_scale) = (scale(params.source_power), scale(params.target_power));
+    let chunks = counter.each_item(monitor, |row, source, chunk: &mut RowChunk| {
+        let scale = |target| source_scale[source] * target_scale[target];
+        row.drain_into(chunk, &directions, [params.together, 1.0, 1.0, 1.0], scale);
+    })?;
+    Ok((ItemRows::from_chunks(chunks), directions.map(|direction| direction.agreement)))
 }
-
-impl Memory {
-    /// The memory as its arrays lie in a file. What was learned of directions is in the weights.
-    pub(super) fn from_tensors(tensors: &StoredTensors<'_>) -> Result<Self, TensorError> {
-        let (offsets, targets) = tensors.item_rows(OFFSETS, ITEMS, Some(tensors.num_items()))?;
-        let weights = tensors.values(WEIGHTS, &[Some(targets.len())])?;
-        let targets = targets.into_iter().map(ItemIndex).collect();
-        let directions = [Evidence::default().direction(); KINDS];
-        Ok(Memory { rows: (offsets, targets, weights), directions })
-    }
-
-    /// Its arrays.
-    pub(super) fn tensors(&self) -> Vec<Tensor<'_>> {
-        let (offsets, targets, weights) = &self.rows;
-        let targets: Vec<u32> = targets.iter().map(|target| target.0).collect();
-        vec![Tensor::offsets(OFFSETS, offsets), Tensor::list(ITEMS, targets), Tensor::list(WEIGHTS, weights)]
-    }
-
-    /// Multiplies every weight by a factor of the item scored.
-    pub(super) fn scale_targets(&mut self, factor: impl Fn(usize) -> f64) {
-        let (_, targets, weights) = &mut self.rows;
-        for (weight, target) in weights.iter_mut().zip(targets) {
-            *weight = (f64::from(*weight) * factor(target.get())) as f32;
-        }
-    }
-
-    /// $T[a, b]$.
-    pub(super) fn weight(&self, source: ItemIndex, target: ItemIndex) -> f64 {
-        let (targets, weights) = self.row(source.get());
-        targets.binary_search(&target).map_or(0.0, |at| f64::from(weights[at]))
-    }
-
-    pub(super) fn num_items(&self) -> usize {
-        self.rows.0.len() - 1
-    }
-
-    pub(super) fn memory_bytes(&self) -> usize {
-        let (offsets, targets, weights) = &self.rows;
-        size_of_val(offsets.as_slice()) + size_of_val(targets.as_slice()) + size_of_val(weights.as_slice())
-    }
-}
-
-/// Names of the arrays in files.
-const OFFSETS: &str = "memory_offsets";
-const ITEMS: &str = "memory_items";
-const WEIGHTS: &str = "memory_weights";
 
 /// Everything that is needed to count the pairs of an item.
 struct Counter<'a> {
@@ -215,7 +137,7 @@ struct Counter<'a> {
     positions: Positions,
     distance_weights: Vec<f64>,
     gap_weights: GapWeights,
-    user_power: f64,
+    user_weights: Vec<f64>,
 }
 
 impl<'a> Counter<'a> {
@@ -232,41 +154,35 @@ impl<'a> Counter<'a> {
             positions,
             distance_weights,
             gap_weights: GapWeights::new(params.gap_decay),
-            user_power: params.user_power,
+            user_weights: histories
+                .iter()
+                .map(|items| (items.len() as f64).powf(-params.user_power))
+                .collect(),
         }
     }
 
     /// Counts the pairs of every item, and hands the row of each to `take`, which leaves it empty.
-    fn each_chunk<C: Default + Send>(
+    fn each_item<C: Default + Send>(
         &self,
         monitor: &dyn Monitor,
-        take: impl Fn(&mut Row, usize, &mut C) + Sync,
+        take: impl Fn(&mut Row, usize, &mut C) + Send + Sync,
     ) -> Result<Vec<C>, ModelError> {
         let num_items = self.popularity.len();
-        self.popularity
-            .par_chunks(SOURCES_A_CHUNK)
-            .enumerate()
-            .map_init(
-                || Row::new(num_items),
-                |row, (at, counts)| {
-                    check_cancelled(monitor)?;
-                    let mut chunk = C::default();
-                    for source in at * SOURCES_A_CHUNK..at * SOURCES_A_CHUNK + counts.len() {
-                        for &(user, position) in self.positions.of_item(source) {
-                            self.add_neighbours(row, user, position as usize);
-                        }
-                        take(row, source, &mut chunk);
-                    }
-                    monitor.advance(counts.len() as u64);
-                    Ok(chunk)
-                },
-            )
-            .collect()
+        self.positions.each_item(
+            monitor,
+            || Row::new(num_items),
+            |row, source, places, chunk| {
+                for &(user, position) in places {
+                    self.add_neighbours(row, user, position as usize);
+                }
+                take(row, source, chunk);
+            },
+        )
     }
 
     fn add_neighbours(&self, row: &mut Row, user: UserIndex, at: usize) {
         let (items, times) = (self.histories.items_of(user), self.histories.times_of(user));
-        let user_weight = (items.len() as f64).powf(-self.user_power);
+        let user_weight = self.user_weights[user.get()];
         let now = times[at];
         let mut add = |way: usize, distance: usize, item: ItemIndex, time: Timestamp, weight: f64| {
             if item != items[at] {
@@ -333,7 +249,7 @@ fn kind_of(distance: usize, is_at_once: bool) -> usize {
     }
 }
 
-/// The pairs of one item: for every other, what was seen forth and back at different times, and at one time.
+/// The pairs of one item: for every other, what was seen forth and back, kind by kind.
 struct Row {
     sums: Vec<Sums>,
     used: Vec<u32>,
@@ -384,7 +300,7 @@ impl Row {
 
     fn drain_into(
         &mut self,
-        chunk: &mut Chunk,
+        chunk: &mut RowChunk,
         directions: &[Direction; KINDS],
         kind_weights: [f64; KINDS],
         scale: impl Fn(usize) -> f64,

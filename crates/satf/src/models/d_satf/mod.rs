@@ -23,11 +23,11 @@ mod trend;
 use serde::{Deserialize, Serialize};
 
 use self::core::{ItemSpace, NormalEquations};
-use self::memory::{Memory, MemoryParams};
+use self::memory::MemoryParams;
 use self::recommender::DSatf;
 use self::rehearsal::{RehearsalParams, rehearse};
 use self::trend::Trend;
-use super::pure_svd::{default_rank, item_space, largest_rank};
+use super::pure_svd::{check_rank, default_rank, item_space};
 use super::tensors::{StoredTensors, TensorError};
 use super::{Fault, LagWeights, Learner, ModelError, Recommender};
 use crate::monitor::Monitor;
@@ -218,15 +218,7 @@ impl Learner for DSatfConfig {
 
     fn check_on(&self, histories: &Histories) -> Result<(), ModelError> {
         self.check()?;
-        let largest = largest_rank(histories);
-        if largest == 0 {
-            return Err(ModelError::Data { model: Self::NAME, reason: "it has no rows".to_owned() });
-        }
-        let faults = self.rank.filter(|&rank| rank > largest).map(|rank| {
-            let (users, items) = (histories.num_users(), histories.num_items());
-            Fault::new("rank", rank, format!("1 to {largest} on this log of {users} users and {items} items"))
-        });
-        ModelError::from_faults(Self::NAME, Vec::from_iter(faults))
+        check_rank(Self::NAME, self.rank, histories)
     }
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
@@ -238,8 +230,7 @@ impl Learner for DSatfConfig {
         let keys = rehearse(self.keys(), is_fixed, &rehearsal, histories, monitor)?;
 
         let params = keys.memory_params(window, source_power);
-        let memory = Memory::fit(&params, histories, monitor)?;
-        let agreements = memory.directions.map(|direction| direction.agreement);
+        let (memory, agreements) = memory::fit(&params, histories, monitor)?;
         tracing::info!(
             ?agreements,
             "how pairs at one time, neighbours, near and far ones agree in their order"

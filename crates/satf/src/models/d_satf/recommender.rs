@@ -5,11 +5,11 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::core::ItemSpace;
-use super::memory::Memory;
 use crate::interactions::ItemIndex;
 use crate::models::LagWeights;
 use crate::models::batch::score_each;
 use crate::models::fold_in::FoldIn;
+use crate::models::item_rows::{ItemRows, RowNames};
 use crate::models::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use crate::models::{Quantization, Recommender};
 use crate::prepare::History;
@@ -17,27 +17,30 @@ use crate::prepare::History;
 /// The scaled memory and, unless the balance leaves it out, the core in factors.
 #[derive(Clone, Debug)]
 pub(super) struct DSatf {
-    memory: Memory,
+    memory: ItemRows,
     core: Option<FoldIn>,
     lag_weights: LagWeights,
 }
+
+/// Names of the memory's arrays in files.
+const NAMES: RowNames = ["memory_offsets", "memory_items", "memory_weights"];
 
 impl DSatf {
     /// Brings both parts to one scale. `None` if a factor is not finite.
     pub(super) fn new(
         balance: f64,
         lag_weights: LagWeights,
-        mut memory: Memory,
+        mut memory: ItemRows,
         core: Option<(ItemSpace, Mat<f64>)>,
         trend: &[f64],
         popularity: &[u32],
     ) -> Option<Self> {
         let num_items = popularity.len();
         let memory_size = root_mean_square(popularity, |item| {
-            memory.row(item).1.iter().map(|&weight| f64::from(weight).powi(2)).sum()
+            memory.row(ItemIndex(item as u32)).1.iter().map(|&weight| f64::from(weight).powi(2)).sum()
         });
         let scale = if memory_size > 0.0 { (1.0 - balance) / memory_size } else { 0.0 };
-        memory.scale_targets(|item| scale * trend[item]);
+        memory.scale_columns(|item| scale * trend[item.get()]);
         let core = match core {
             None => None,
             Some((space, core)) => {
@@ -60,9 +63,9 @@ impl DSatf {
 
     pub(super) fn restore(tensors: &StoredTensors<'_>) -> Result<Self, TensorError> {
         Ok(DSatf {
-            memory: Memory::from_tensors(tensors)?,
+            memory: ItemRows::from_tensors(tensors, NAMES)?,
             core: if FoldIn::is_in(tensors) { Some(FoldIn::from_tensors(tensors)?) } else { None },
-            lag_weights: LagWeights::from_tensors(tensors)?,
+            lag_weights: LagWeights::from_tensors_by_lag(tensors)?,
         })
     }
 }
@@ -91,7 +94,7 @@ impl Recommender for DSatf {
             scores,
             || vec![0f64; num_items],
             |sums, history, row| {
-                self.memory.sum_into(history, &self.lag_weights, sums);
+                self.memory.sum_into(self.lag_weights.weighted(history), sums);
                 row.iter_mut()
                     .zip(sums.iter())
                     .for_each(|(score, sum)| *score = (f64::from(*score) + sum) as f32);
@@ -100,11 +103,11 @@ impl Recommender for DSatf {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.memory.memory_bytes() + self.core.as_ref().map_or(0, Recommender::memory_bytes)
+        self.memory.num_bytes() + self.core.as_ref().map_or(0, Recommender::memory_bytes)
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {
-        let mut tensors = self.memory.tensors();
+        let mut tensors = self.memory.tensors(NAMES);
         match &self.core {
             Some(core) => tensors.extend(core.tensors()),
             None => tensors.extend(self.lag_weights.tensors()),
@@ -117,10 +120,9 @@ impl Recommender for DSatf {
             Some(core) => core.shares(history, item),
             None => Shares::of_none(&history, 0.0),
         };
-        let newest_first = shares.of_history.iter_mut().rev().zip(history.iter().rev());
-        let weights = self.lag_weights.of(history).unwrap_or_default();
-        for ((share, &past), lag_weight) in newest_first.zip(&*weights) {
-            *share += lag_weight * self.memory.weight(past, item);
+        let newest_first = shares.of_history.iter_mut().rev();
+        for (share, (past, weight)) in newest_first.zip(self.lag_weights.weighted(history)) {
+            *share += weight * self.memory.weight(past, item);
         }
         shares
     }

@@ -12,12 +12,13 @@ use std::cmp::Ordering;
 use rayon::prelude::*;
 
 use super::Keys;
-use super::memory::Memory;
+use super::memory;
 use super::trend::Trend;
 use crate::interactions::{ItemIndex, Timestamp, UserIndex};
 use crate::models::ModelError;
+use crate::models::item_rows::ItemRows;
 use crate::monitor::{Monitor, check_cancelled};
-use crate::prepare::{Histories, History};
+use crate::prepare::Histories;
 
 /// Most events that are predicted.
 const MOST_EVENTS: usize = 4000;
@@ -61,7 +62,7 @@ const DIMENSIONS: [Dimension; 8] = [
     Dimension { name: "gap_decay", values: &[0.0, 0.5, 1.0], key: |keys| &mut keys.gap_decay },
 ];
 
-/// Learns the keys that `fixed` does not name, starting from `keys`.
+/// Learns the keys that are not fixed, starting from `keys`.
 pub(super) fn rehearse(
     mut keys: Keys,
     is_fixed: impl Fn(&str) -> bool,
@@ -73,16 +74,18 @@ pub(super) fn rehearse(
         return Ok(keys);
     }
     let Some(stage) = Stage::new(histories, rehearsal) else { return Ok(keys) };
-    monitor.begin("rehearsing on the newest events", DIMENSIONS.iter().map(|d| d.values.len() as u64).sum());
+    let learned = DIMENSIONS.iter().filter(|dimension| !is_fixed(dimension.name));
+    let tries = learned.clone().map(|dimension| dimension.values.len() as u64).sum();
+    monitor.begin("rehearsing on the newest events", tries);
     let mut memory = stage.memory(&keys)?;
     let mut best = stage.score(&keys, &memory);
-    for dimension in &DIMENSIONS {
-        let start = *(dimension.key)(&mut keys);
-        if is_fixed(dimension.name) {
-            continue;
-        }
-        for &value in dimension.values.iter().filter(|&&value| (value - start).abs() > 1e-9) {
+    for dimension in learned {
+        for &value in dimension.values {
             check_cancelled(monitor)?;
+            monitor.advance(1);
+            if (value - *(dimension.key)(&mut keys)).abs() < 1e-9 {
+                continue;
+            }
             let mut tried = keys;
             *(dimension.key)(&mut tried) = value;
             let rebuilt = if tried.counts_as(&keys) { None } else { Some(stage.memory(&tried)?) };
@@ -93,7 +96,6 @@ pub(super) fn rehearse(
                 keys = tried;
                 memory = rebuilt.unwrap_or(memory);
             }
-            monitor.advance(1);
         }
     }
     tracing::info!(?keys, ndcg = best, events = stage.events.len(), "learned by rehearsal");
@@ -112,6 +114,7 @@ pub(super) struct RehearsalParams {
 /// The log up to a point in time, and what came after it.
 struct Stage<'a> {
     histories: &'a Histories,
+    with_previous: Vec<bool>,
     past: Histories,
     popularity: Vec<u32>,
     trend: Trend,
@@ -145,18 +148,26 @@ impl<'a> Stage<'a> {
         let step = events.len().div_ceil(affordable);
         let events = events.into_iter().step_by(step).collect();
         let trend = Trend::new(&past, params.trend_days);
-        Some(Stage { histories, past, popularity, trend, events, params: *params })
+        Some(Stage {
+            histories,
+            with_previous: histories.with_previous(),
+            past,
+            popularity,
+            trend,
+            events,
+            params: *params,
+        })
     }
 
     /// The memory without the scale of targets, which scores apply.
-    fn memory(&self, keys: &Keys) -> Result<Memory, ModelError> {
+    fn memory(&self, keys: &Keys) -> Result<ItemRows, ModelError> {
         let &RehearsalParams { window, source_power, .. } = &self.params;
         let unscaled = Keys { target_power: 0.0, ..*keys };
-        Memory::fit(&unscaled.memory_params(window, source_power), &self.past, &())
+        Ok(memory::fit(&unscaled.memory_params(window, source_power), &self.past, &())?.0)
     }
 
     /// Mean NDCG@10 of the events.
-    fn score(&self, keys: &Keys, memory: &Memory) -> f64 {
+    fn score(&self, keys: &Keys, memory: &ItemRows) -> f64 {
         let scale: Vec<f64> = self
             .trend
             .weights(keys.trend)
@@ -171,11 +182,10 @@ impl<'a> Stage<'a> {
             .map_init(
                 || vec![0f64; self.popularity.len()],
                 |scores, &(user, position)| {
-                    let items = self.histories.items_of(user);
-                    let marks = self.histories.with_previous_of(user);
-                    let history = History::with_baskets(items, &marks).up_to(position);
-                    memory.sum_into(history, &lag_weights, scores);
-                    gain(scores, &scale, &items[..position], items[position])
+                    let history = self.histories.history_of(user, &self.with_previous);
+                    let (past, target) = (history.up_to(position), history[position]);
+                    memory.sum_into(lag_weights.weighted(past), scores);
+                    gain(scores, &scale, &past, target)
                 },
             )
             .collect();

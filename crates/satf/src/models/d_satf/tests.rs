@@ -4,11 +4,12 @@ use faer::Mat;
 use proptest::prelude::*;
 
 use super::core::{ItemSpace, NormalEquations};
-use super::memory::{Memory, MemoryParams};
+use super::memory::MemoryParams;
 use super::recommender::DSatf;
 use super::*;
 use crate::interactions::{Ids, ItemIndex, Timestamp, UserIndex};
 use crate::models::fold_in::FoldIn;
+use crate::models::item_rows::ItemRows;
 use crate::prepare::History;
 
 const ITEMS: usize = 9;
@@ -123,7 +124,7 @@ fn memory_by_definition(params: &MemoryParams, sequences: &[Vec<(u32, i64)>]) ->
     memory
 }
 
-fn dense(memory: &Memory) -> Vec<Vec<f64>> {
+fn dense(memory: &ItemRows) -> Vec<Vec<f64>> {
     let weight = |a: u32, b: u32| memory.weight(ItemIndex(a), ItemIndex(b));
     let items = memory.num_items() as u32;
     (0..items).map(|a| (0..items).map(|b| weight(a, b)).collect()).collect()
@@ -132,7 +133,7 @@ fn dense(memory: &Memory) -> Vec<Vec<f64>> {
 proptest! {
     #[test]
     fn the_memory_equals_its_definition(params in params(), sequences in logs()) {
-        let memory = Memory::fit(&params, &histories(ITEMS, &sequences), &()).unwrap();
+        let memory = memory::fit(&params, &histories(ITEMS, &sequences), &()).unwrap().0;
         let expected = memory_by_definition(&params, &sequences);
         for (row, expected) in dense(&memory).iter().zip(&expected) {
             for (value, expected) in row.iter().zip(expected) {
@@ -150,7 +151,7 @@ proptest! {
         lag_weights in prop::collection::vec(0.0f64..1.0, 1..5),
     ) {
         let log = histories(ITEMS, &sequences);
-        let memory = Memory::fit(&params, &log, &()).unwrap();
+        let memory = memory::fit(&params, &log, &()).unwrap().0;
         let rank = 3;
         let v = orthonormal(ITEMS, rank);
         let space = ItemSpace::new(v.as_ref());
@@ -204,7 +205,7 @@ fn orthonormal(rows: usize, columns: usize) -> Mat<f64> {
 fn pairs(rows: impl Iterator<Item = [(u32, i64); 2]>) -> [f64; 2] {
     let sequences: Vec<Vec<(u32, i64)>> = rows.map(Vec::from).collect();
     let params = plain(5);
-    let memory = Memory::fit(&params, &histories(2, &sequences), &()).unwrap();
+    let memory = memory::fit(&params, &histories(2, &sequences), &()).unwrap().0;
     let weights = dense(&memory);
     [weights[0][1], weights[1][0]]
 }
@@ -251,7 +252,7 @@ fn the_projectors_of_the_other_models_are_special_cases() {
     let popularity = vec![3; items];
     for lag_weights in [vec![1.0; 4], vec![1.0, 0.7, 0.3, 0.2]] {
         let nothing = histories(items, &vec![vec![(0, 0)]; 3]);
-        let memory = Memory::fit(&plain(1), &nothing, &()).unwrap();
+        let memory = memory::fit(&plain(1), &nothing, &()).unwrap().0;
         let core = Some((ItemSpace::new(v.as_ref()), Mat::identity(rank, rank)));
         let trend = vec![1.0; items];
         let model =
