@@ -171,11 +171,13 @@ fn configure(
     }
 }
 
-/// The model with another rank of the items. No rank of a Tucker decomposition is above the product of the others: that of the
-/// users gives way.
+/// The model with so many columns of the item factor: the item rank, the rank, or the width of embeddings. No rank of a Tucker
+/// decomposition is above the product of the others: that of the users gives way.
 fn with_item_rank(choice: &Choice, rank: i64) -> anyhow::Result<Choice> {
-    if !choice.has("item_rank") {
-        return choice.with("rank", rank);
+    let key = ["item_rank", "rank", "hidden"].into_iter().find(|key| choice.has(key));
+    let key = key.context("it has no item factor: leave it out of [[ranks]]")?;
+    if key != "item_rank" {
+        return choice.with(key, rank);
     }
     let keys = &choice.configured.configuration;
     let small: i64 = ["position_rank", "attention_rank", "sequences_rank"]
@@ -246,8 +248,16 @@ mod tests {
             (keys["item_rank"].as_i64().unwrap(), keys["user_rank"].as_i64().unwrap())
         };
         assert_eq!([100, 350, 900].map(choice), [(100, 200), (350, 700), (900, 700)]);
-        let svd = Choice::new("SVD".to_owned(), ModelEntry::find("pure-svd").unwrap(), Table::new()).unwrap();
-        assert_eq!(with_item_rank(&svd, 7).unwrap().configured.configuration["rank"], 7);
+        let plain =
+            |model| Choice::new(String::new(), ModelEntry::find(model).unwrap(), Table::new()).unwrap();
+        assert_eq!(with_item_rank(&plain("pure-svd"), 7).unwrap().configured.configuration["rank"], 7);
+        let refused = with_item_rank(&plain("mp"), 7).err().unwrap().to_string();
+        assert!(refused.contains("no item factor"), "{refused}");
+        #[cfg(feature = "sasrec")]
+        {
+            satf_sasrec::register();
+            assert_eq!(with_item_rank(&plain("sasrec"), 8).unwrap().configured.configuration["hidden"], 8);
+        }
     }
 
     #[test]
