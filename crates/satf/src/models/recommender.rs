@@ -65,7 +65,7 @@ pub trait Recommender: Send + Sync {
 
     /// The same model with factors in fewer bytes, or why there is none.
     fn quantized(&self, _quantization: Quantization) -> Result<Box<dyn Recommender>, &'static str> {
-        Err("it has no item factors; pure-svd, ga-satf and la-satf have")
+        Err("it has no item factors; pure-svd, ga-satf, la-satf and d-satf have")
     }
 }
 

@@ -19,7 +19,7 @@ use super::constraint::Constraint;
 use crate::models::{nearest, registered};
 
 /// Keys that models have for their number of iterations ([`Learner::iterations_key`](crate::models::Learner::iterations_key)).
-const ITERATION_KEYS: [&str; 2] = ["num_iters", "epochs"];
+pub const ITERATION_KEYS: [&str; 2] = ["num_iters", "epochs"];
 
 /// Most values a key may have.
 const MOST_VALUES: usize = 10_000;

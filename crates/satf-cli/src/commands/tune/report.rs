@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use satf::evaluate::Metric;
-use satf::tune::{Progress, State, Status, Trial};
+use satf::tune::{ITERATION_KEYS, Progress, State, Status, Trial};
 use serde_json::Value;
 
 use crate::table::{self, duration};
@@ -114,8 +114,7 @@ fn best_trials(status: &Status) -> String {
     let differs = |name: &str| all.iter().any(|keys| value_of(keys, name) != value_of(&all[0], name));
     let names: Vec<&str> = all.first().map_or_else(Vec::new, |keys| {
         let names = keys.iter().map(|(key, _)| key.as_str());
-        let counts_iterations = |name: &str| ["num_iters", "epochs"].contains(&name);
-        names.filter(|name| counts_iterations(name) || all.len() == 1 || differs(name)).collect()
+        names.filter(|name| ITERATION_KEYS.contains(name) || all.len() == 1 || differs(name)).collect()
     });
     let metric = text(&status.asked["metric"]);
     let mut header = vec!["trial", metric.as_str()];
