@@ -136,7 +136,8 @@ proptest! {
                 let rank = keys["rank"].as_i64().unwrap();
                 largest = largest.max(rank);
                 let rescaled = keys["rescaled"].as_bool().unwrap();
-                prop_assert_eq!(variant, Variant { rescaled: Some(rescaled), rank: Some(rank as usize) });
+                let expected = Variant { rescaled: Some(rescaled), rank: Some(rank as usize), ..Variant::default() };
+                prop_assert_eq!(variant, expected);
                 points.push((rank, scaling, rescaled));
             }
             prop_assert_eq!(trained, largest);

@@ -3,11 +3,15 @@
 //! ```sh
 //! cargo run --release --example results -- baselines ../shared/data docs/results/baselines.md
 //! cargo run --release --example results -- tensor ../shared/data docs/results/tensor-models.md
+//! cargo run --release --example results -- d-satf ../shared/data docs/results/d-satf.md [WORK_FOLDER [DATASET]]
 //! ```
+//!
+//! The last one keeps what is done in a folder and goes on from there.
 
 #![allow(clippy::print_stderr)]
 
 mod baselines;
+mod d_satf;
 mod tensor;
 
 use std::path::Path;
@@ -22,13 +26,19 @@ type Error = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [page, data, output] = arguments.as_slice() else {
-        return Err("usage: results baselines|tensor DATA_FOLDER OUTPUT.md".into());
+    let [page, data, output, options @ ..] = arguments.as_slice() else {
+        return Err("usage: results baselines|tensor|d-satf DATA_FOLDER OUTPUT.md [WORK_FOLDER [DATASET]]".into());
     };
     let text = match page.as_str() {
         "baselines" => baselines::page(Path::new(data))?,
         "tensor" => tensor::page(Path::new(data))?,
-        other => return Err(format!("unknown page '{other}': expected 'baselines' or 'tensor'").into()),
+        "d-satf" => {
+            let work = options.first().map_or("d-satf-results", String::as_str);
+            d_satf::page(Path::new(data), Path::new(work), options.get(1).map(String::as_str))?
+        }
+        other => {
+            return Err(format!("unknown page '{other}': expected 'baselines', 'tensor' or 'd-satf'").into());
+        }
     };
     write_atomically(Path::new(output), |writer| std::io::Write::write_all(writer, text.as_bytes()))?;
     Ok(())
@@ -66,8 +76,12 @@ impl Log {
         Ok(Some(Log { rows, scheme: SplitScheme::Calendar { valid, test } }))
     }
 
+    fn split(&self, ties: TiePolicy, seed: u64) -> Result<Split<'_>, Error> {
+        Ok(Split::new(Timeline::new(&self.rows, ties, seed), self.scheme)?)
+    }
+
     fn cut(&self, ties: TiePolicy, seed: u64) -> Result<Partition, Error> {
-        Ok(Split::new(Timeline::new(&self.rows, ties, seed), self.scheme)?.test()?)
+        Ok(self.split(ties, seed)?.test()?)
     }
 }
 

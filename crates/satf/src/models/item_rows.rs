@@ -115,6 +115,42 @@ impl RowChunk {
     }
 }
 
+/// One row under construction: dense sums, and which of them are in use.
+pub(super) struct RowSums {
+    sums: Vec<f64>,
+    used: Vec<u32>,
+}
+
+impl RowSums {
+    pub(super) fn new(num_items: usize) -> Self {
+        RowSums { sums: vec![0.0; num_items], used: Vec::new() }
+    }
+
+    /// Adds to the weight of an item; weights are not negative.
+    pub(super) fn add(&mut self, item: ItemIndex, weight: f64) {
+        // A weight that underflowed would be taken for an unused sum.
+        if weight == 0.0 {
+            return;
+        }
+        let sum = &mut self.sums[item.get()];
+        if *sum == 0.0 {
+            self.used.push(item.0);
+        }
+        *sum += weight;
+    }
+
+    /// Appends the row, scaled, and leaves it empty.
+    pub(super) fn drain_into(&mut self, chunk: &mut RowChunk, scale: impl Fn(usize) -> f64) {
+        self.used.sort_unstable();
+        for &item in &self.used {
+            let sum = std::mem::take(&mut self.sums[item as usize]);
+            chunk.push(ItemIndex(item), (sum * scale(item as usize)) as f32);
+        }
+        self.used.clear();
+        chunk.end_row();
+    }
+}
+
 /// Items that are counted as one piece of parallel work.
 const ITEMS_A_CHUNK: usize = 64;
 

@@ -119,12 +119,18 @@ pub trait Snapshot {
 }
 
 /// Values of keys that play no part in training; those not given stay as configured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Variant {
     /// `rescaled`: whether the debiasing is undone at prediction.
     pub rescaled: Option<bool>,
     /// `rank`, at most the one trained with: the leading columns of the factors.
     pub rank: Option<usize>,
+    /// `balance` of two parts of a model; both are there if the one trained with is not 0.
+    pub balance: Option<f64>,
+    /// `regularization`.
+    pub regularization: Option<f64>,
+    /// `trend`.
+    pub trend: Option<f64>,
 }
 
 /// What an iterative model reports after each iteration.

@@ -17,7 +17,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::batch::score_each;
-use super::item_rows::{ItemRows, Positions, RowChunk, RowNames};
+use super::item_rows::{ItemRows, Positions, RowChunk, RowNames, RowSums};
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::{Fault, Learner, ModelError, Recommender};
 use crate::interactions::ItemIndex;
@@ -136,11 +136,11 @@ impl Transitions {
         monitor.begin("counting transitions", num_items as u64);
         let chunks = sources.each_item(
             monitor,
-            || Row::new(num_items),
+            || RowSums::new(num_items),
             |row, source, places, chunk: &mut RowChunk| {
                 for &(user, position) in places {
                     let history = histories.items_of(user);
-                    row.add_neighbours(history, position as usize, &distance_weights, config.reverse);
+                    add_neighbours(row, history, position as usize, &distance_weights, config.reverse);
                 }
                 let scale = f64::from(popularity[source]).powf(-config.source_power);
                 row.drain_into(chunk, |target| scale * target_scale[target]);
@@ -208,52 +208,21 @@ impl Recommender for Transitions {
     }
 }
 
-/// One row under construction: dense sums, and which of them are in use.
-struct Row {
-    sums: Vec<f64>,
-    used: Vec<u32>,
-}
-
-impl Row {
-    fn new(num_items: usize) -> Self {
-        Row { sums: vec![0.0; num_items], used: Vec::new() }
-    }
-
-    /// Adds what stands near position `at`: later items by the weight of their distance, earlier ones by
-    /// `reverse` times it.
-    fn add_neighbours(&mut self, history: &[ItemIndex], at: usize, distance_weights: &[f64], reverse: f64) {
-        let source = history[at];
-        for (&target, &weight) in history[at + 1..].iter().zip(distance_weights) {
-            self.add(source, target, weight);
+/// Adds what stands near position `at`: later items by the weight of their distance, earlier ones by `reverse` times it.
+fn add_neighbours(
+    row: &mut RowSums,
+    history: &[ItemIndex],
+    at: usize,
+    distance_weights: &[f64],
+    reverse: f64,
+) {
+    let after = history[at + 1..].iter().zip(distance_weights).map(|(&item, &weight)| (item, weight));
+    let before = history[..at].iter().rev().zip(distance_weights);
+    let before = before.map(|(&item, &weight)| (item, reverse * weight));
+    for (item, weight) in after.chain(before) {
+        if item != history[at] {
+            row.add(item, weight);
         }
-        if reverse > 0.0 {
-            for (&target, &weight) in history[..at].iter().rev().zip(distance_weights) {
-                self.add(source, target, reverse * weight);
-            }
-        }
-    }
-
-    fn add(&mut self, source: ItemIndex, target: ItemIndex, weight: f64) {
-        // A weight that underflowed would be taken for an unused sum.
-        if source == target || weight == 0.0 {
-            return;
-        }
-        let sum = &mut self.sums[target.get()];
-        if *sum == 0.0 {
-            self.used.push(target.0);
-        }
-        *sum += weight;
-    }
-
-    /// Appends the row, scaled, and leaves it empty.
-    fn drain_into(&mut self, chunk: &mut RowChunk, scale: impl Fn(usize) -> f64) {
-        self.used.sort_unstable();
-        for &target in &self.used {
-            let sum = std::mem::take(&mut self.sums[target as usize]);
-            chunk.push(ItemIndex(target), (sum * scale(target as usize)) as f32);
-        }
-        self.used.clear();
-        chunk.end_row();
     }
 }
 

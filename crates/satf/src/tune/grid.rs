@@ -157,9 +157,12 @@ impl Grid {
     /// What to train so that every configuration of a training can be had.
     pub fn configure(&self, training: usize) -> Result<Configured, ConfigError> {
         let Training { place, set } = self.trainings[training];
-        // The largest rank holds all lower ones.
-        let rank = |served: &usize| variant(&self.served, *served).rank;
-        let served = self.sets[set].iter().copied().max_by_key(rank).unwrap_or(0);
+        // The largest rank holds all lower ones, and a balance above 0 both parts.
+        let most = |served: &usize| {
+            let variant = variant(&self.served, *served);
+            (variant.balance != Some(0.0), variant.rank)
+        };
+        let served = self.sets[set].iter().copied().max_by_key(most).unwrap_or(0);
         self.entry.configure(&self.settings(place, served))
     }
 
@@ -275,15 +278,21 @@ fn variant(served: &[Dimension], place: usize) -> Variant {
         match key.as_str() {
             "rescaled" => variant.rescaled = value.as_bool(),
             "rank" => variant.rank = value.as_integer().and_then(|rank| usize::try_from(rank).ok()),
+            "balance" => variant.balance = number(&value),
+            "regularization" => variant.regularization = number(&value),
+            "trend" => variant.trend = number(&value),
             other => debug_assert!(false, "no variant by {other}"),
         }
     }
     variant
 }
 
+fn number(value: &Value) -> Option<f64> {
+    value.as_float().or(value.as_integer().map(|number| number as f64))
+}
+
 /// The place of every value among all in ascending order; places as written where they have no order.
 fn ranks(dimension: &Dimension) -> Vec<usize> {
-    let number = |value: &Value| value.as_float().or(value.as_integer().map(|number| number as f64));
     let numbers: Option<Vec<f64>> = dimension.values.iter().map(number).collect();
     let Some(numbers) = numbers else { return (0..dimension.values.len()).collect() };
     let rank = |value: &f64| numbers.iter().filter(|other| *other < value).count();

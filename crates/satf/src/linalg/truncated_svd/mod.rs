@@ -30,6 +30,7 @@ mod filtered;
 mod gram_side;
 mod plan;
 mod ritz;
+mod sketch;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +39,7 @@ use faer::linalg::evd::EvdError;
 use serde::Serialize;
 
 pub use plan::{Plan, Way};
+pub use sketch::leading_space;
 
 use super::LinearOperator;
 use crate::monitor::{Cancelled, Monitor};

@@ -90,7 +90,7 @@ fn independent_part(y: MatRef<'_, f64>) -> Result<Mat<f64>, Error> {
 }
 
 /// $W = A^T A Y$.
-fn apply_squared<A: LinearOperator>(operator: &A, y: MatRef<'_, f64>, w: MatMut<'_, f64>) {
+pub(super) fn apply_squared<A: LinearOperator>(operator: &A, y: MatRef<'_, f64>, w: MatMut<'_, f64>) {
     w.par_col_chunks_mut(PANEL).zip(y.par_col_chunks(PANEL)).for_each_init(
         || Scratch::new(operator),
         |scratch, (w, y)| {

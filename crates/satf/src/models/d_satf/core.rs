@@ -1,6 +1,6 @@
 //! The low-rank directed core: what follows what, seen through an item space.
 //!
-//! With an item space $V$ ($n \times r$, orthonormal columns), lag weights $w$, and the features of a position $t$ of a
+//! With an item space $V$ ($n \times r$, orthonormal columns), lag weights $w$, and the features of a moment $t$ of a
 //! history $f_t = \sum_l w_l V[j_{t-l}]$, the core $R$ ($r \times r$) minimises
 //!
 //! $$ \sum_t q_t \lVert f_t^T R \rVert^2 - 2 \langle R, V^T T V \rangle + \lambda \lVert R \rVert^2, \qquad
@@ -8,30 +8,38 @@
 //!
 //! If $T$ were the raw counts of next items weighted by $w$, then $V^T T V = \sum_t q_t f_t V[j_{t+1}]^T$ and this would be the ridge
 //! regression of the next item's vector on the features. With the memory's $T$ in their place the regression sees what the
-//! memory sees: pairs whose direction is learned, scaled against popularity. The sum runs over all positions that have a
-//! next item, and $q_t = \ell^{-\kappa}$ weights histories of $\ell$ items as the memory does. $\lambda$ is given in units of the mean eigenvalue
-//! of $G$; towards infinity $R$ becomes the memory's projection on the item space.
+//! memory sees: pairs whose direction is learned, scaled against popularity. The weight $q_t = \ell^{-\kappa}$ of a history of
+//! $\ell$ items is the memory's. $\lambda$ is given in units of the mean eigenvalue of $G$; towards infinity $R$ becomes the memory's
+//! projection on the item space.
 //!
-//! One eigendecomposition $G = Q \Lambda Q^T$ serves all values of $\lambda$. Cost: $r^2$ operations a row of the log, $2r$ a pair of the
-//! memory, $10 r^3$ for the rest.
+//! # Moments from pairs
+//!
+//! The sum runs over all moments at which a history is remembered, those after its end included. Two items $d$ positions apart then
+//! meet in $G$ with the weight $K(d) = \sum_l w_l w_{l+d}$, the autocorrelation of the lag weights, wherever they stand:
+//!
+//! $$ G = V^T C V, \qquad C_{ab} = \sum q \, K(|s - t|) \text{ over all positions } s \text{ of } a \text{ and } t \text{ of } b \text{ in one history} . $$
+//!
+//! $C$ is a matrix of pairs like the memory. It is counted, up to the memory's window, and no feature is ever made.
+//!
+//! One eigendecomposition $G = Q \Lambda Q^T$ serves all values of $\lambda$. Cost: $2r$ operations a pair, twice, and $10 r^3 + 4 n r^2$ for the rest.
 
 use faer::{Accum, Mat, MatRef};
 use rayon::prelude::*;
 
-use crate::interactions::{ItemIndex, UserIndex};
-use crate::linalg::dense::{accumulate_symmetric, matmul, symmetric_eigen};
-use crate::models::item_rows::ItemRows;
-use crate::models::{LagWeights, ModelError};
+use crate::interactions::ItemIndex;
+use crate::linalg::dense::{matmul, symmetric_eigen};
+use crate::models::ModelError;
+use crate::models::item_rows::{ItemRows, Positions, RowChunk, RowSums};
 use crate::monitor::{Monitor, check_cancelled};
-use crate::prepare::{Histories, History};
-
-/// Positions whose features are kept at a time.
-const POSITIONS_A_BLOCK: usize = 4096;
+use crate::prepare::Histories;
 
 /// An item space by rows, as gathers want it.
+#[derive(Clone)]
 pub(super) struct ItemSpace {
     rank: usize,
     rows: Vec<f64>,
+    /// The same in single precision: what is gathered for every pair is half as long.
+    rounded: Vec<f32>,
 }
 
 impl ItemSpace {
@@ -41,7 +49,13 @@ impl ItemSpace {
         rows.par_chunks_mut(rank.max(1))
             .enumerate()
             .for_each(|(item, row)| row.iter_mut().enumerate().for_each(|(k, value)| *value = v[(item, k)]));
-        ItemSpace { rank, rows }
+        let rounded = rows.iter().map(|&value| value as f32).collect();
+        ItemSpace { rank, rows, rounded }
+    }
+
+    /// The leading columns.
+    pub(super) fn leading(&self, rank: usize) -> Self {
+        ItemSpace::new(self.as_mat().subcols(0, rank))
     }
 
     pub(super) fn rank(&self) -> usize {
@@ -66,120 +80,122 @@ impl ItemSpace {
     }
 }
 
-/// The normal equations: $G = Q \Lambda Q^T$ and $Q^T V^T T V$.
+/// The normal equations of a core.
 pub(super) struct NormalEquations {
+    /// $G$.
+    moments: Mat<f64>,
+    /// $V^T T V$.
+    cross: Mat<f64>,
+    /// $\Lambda$ and $Q$ of $G = Q \Lambda Q^T$.
     eigenvalues: Vec<f64>,
     eigenvectors: Mat<f64>,
-    /// $Q^T V^T T V$.
-    rotated: Mat<f64>,
 }
 
 impl NormalEquations {
     pub(super) fn new(
         space: &ItemSpace,
         memory: &ItemRows,
-        histories: &Histories,
-        lag_weights: &LagWeights,
-        user_power: f64,
+        co_occurrences: &ItemRows,
         monitor: &dyn Monitor,
     ) -> Result<Self, ModelError> {
-        let moments = second_moments(space, histories, lag_weights, user_power, monitor)?;
-        let cross = cross_moments(space, memory, monitor)?;
+        monitor.begin("learning the core", 0);
+        let moments = seen_through(space, co_occurrences, monitor)?;
+        let cross = seen_through(space, memory, monitor)?;
+        NormalEquations::of(moments, cross)
+    }
+
+    fn of(moments: Mat<f64>, cross: Mat<f64>) -> Result<Self, ModelError> {
         let (eigenvalues, eigenvectors) = symmetric_eigen(moments.as_ref()).map_err(|error| {
             ModelError::Numerics { model: super::DSatfConfig::NAME, reason: format!("{error:?}") }
         })?;
-        let mut rotated = Mat::zeros(space.rank, space.rank);
-        matmul(rotated.as_mut(), Accum::Replace, eigenvectors.transpose(), cross.as_ref(), 1.0);
-        Ok(NormalEquations { eigenvalues, eigenvectors, rotated })
+        Ok(NormalEquations { moments, cross, eigenvalues, eigenvectors })
+    }
+
+    pub(super) fn rank(&self) -> usize {
+        self.eigenvalues.len()
+    }
+
+    /// Those of the leading columns of the item space.
+    pub(super) fn leading(&self, rank: usize) -> Result<Self, ModelError> {
+        let part = |matrix: &Mat<f64>| matrix.submatrix(0, 0, rank, rank).to_owned();
+        NormalEquations::of(part(&self.moments), part(&self.cross))
     }
 
     /// $R$ for a ridge in units of the mean eigenvalue.
     pub(super) fn core(&self, ridge: f64) -> Mat<f64> {
-        let rank = self.eigenvalues.len();
+        let rank = self.rank();
         let mean = self.eigenvalues.iter().map(|value| value.max(0.0)).sum::<f64>() / rank.max(1) as f64;
         let strength = if mean > 0.0 { ridge * mean } else { 1.0 };
-        let shrunk =
-            Mat::from_fn(rank, rank, |i, j| self.rotated[(i, j)] / (self.eigenvalues[i].max(0.0) + strength));
+        let mut rotated = Mat::zeros(rank, rank);
+        matmul(rotated.as_mut(), Accum::Replace, self.eigenvectors.transpose(), self.cross.as_ref(), 1.0);
+        for column in rotated.as_mut().col_iter_mut() {
+            let shrunk = column.iter_mut().zip(&self.eigenvalues);
+            shrunk.for_each(|(value, eigenvalue)| *value /= eigenvalue.max(0.0) + strength);
+        }
         let mut core = Mat::zeros(rank, rank);
-        matmul(core.as_mut(), Accum::Replace, self.eigenvectors.as_ref(), shrunk.as_ref(), 1.0);
+        matmul(core.as_mut(), Accum::Replace, self.eigenvectors.as_ref(), rotated.as_ref(), 1.0);
         core
     }
 }
 
-/// $G$, block by block of positions.
-fn second_moments(
-    space: &ItemSpace,
+/// $C$: what every two items of the log count together in the second moments of the features.
+pub(super) fn co_occurrences(
     histories: &Histories,
-    lag_weights: &LagWeights,
+    lag_weights: &[f64],
+    window: usize,
     user_power: f64,
     monitor: &dyn Monitor,
-) -> Result<Mat<f64>, ModelError> {
-    let rank = space.rank;
-    let with_previous = histories.with_previous();
-    let mut moments = Mat::zeros(rank, rank);
-    let mut features = vec![0.0; POSITIONS_A_BLOCK * rank];
-    let mut block: Vec<(UserIndex, usize)> = Vec::with_capacity(POSITIONS_A_BLOCK);
-    monitor.begin("learning the core", histories.num_rows() as u64);
-    let mut add = |block: &mut Vec<(UserIndex, usize)>| -> Result<(), ModelError> {
-        check_cancelled(monitor)?;
-        features.par_chunks_mut(rank).zip(block.par_iter()).for_each(|(feature, &(user, position))| {
-            let history = histories.history_of(user, &with_previous);
-            let weight = (history.len() as f64).powf(-0.5 * user_power);
-            gather(space, history.up_to(position + 1), lag_weights, weight, feature);
-        });
-        let rows = MatRef::from_row_major_slice(&features[..block.len() * rank], block.len(), rank);
-        accumulate_symmetric(moments.as_mut(), rows, rows);
-        monitor.advance(block.len() as u64);
-        block.clear();
-        Ok(())
-    };
-    for user in (0..histories.num_users() as u32).map(UserIndex) {
-        for position in 0..histories.items_of(user).len().saturating_sub(1) {
-            block.push((user, position));
-            if block.len() == POSITIONS_A_BLOCK {
-                add(&mut block)?;
+) -> Result<ItemRows, ModelError> {
+    let num_items = histories.num_items();
+    let positions = Positions::of(histories, &histories.popularity());
+    let longest = histories.iter().map(<[ItemIndex]>::len).max().unwrap_or(0);
+    let weights = autocorrelation(lag_weights, window.min(longest));
+    monitor.begin("counting what stands together", num_items as u64);
+    let chunks = positions.each_item(
+        monitor,
+        || RowSums::new(num_items),
+        |row, _, places, chunk: &mut RowChunk| {
+            for &(user, at) in places {
+                let items = histories.items_of(user);
+                let at = at as usize;
+                let user_weight = (items.len() as f64).powf(-user_power);
+                let after = items[at..].iter().zip(&weights);
+                let before = items[..at].iter().rev().zip(&weights[1..]);
+                after.chain(before).for_each(|(&item, &weight)| row.add(item, user_weight * weight));
             }
-        }
-    }
-    if !block.is_empty() {
-        add(&mut block)?;
-    }
-    Ok(moments)
+            row.drain_into(chunk, |_| 1.0);
+        },
+    )?;
+    Ok(ItemRows::from_chunks(chunks))
 }
 
-/// `scale` times $\sum_l w_l V[j_l]$ of a history.
-fn gather(
-    space: &ItemSpace,
-    history: History<'_>,
-    lag_weights: &LagWeights,
-    scale: f64,
-    feature: &mut [f64],
-) {
-    feature.fill(0.0);
-    for (item, weight) in lag_weights.weighted(history) {
-        let weight = weight * scale;
-        feature.iter_mut().zip(space.row(item.get())).for_each(|(sum, value)| *sum += weight * value);
-    }
+/// $K(0), \dots, K(\text{most})$ of lag weights.
+fn autocorrelation(lag_weights: &[f64], most: usize) -> Vec<f64> {
+    let shifted = |distance: usize| lag_weights.get(distance..).unwrap_or_default();
+    let product =
+        |distance: usize| shifted(distance).iter().zip(lag_weights).map(|(one, other)| one * other).sum();
+    (0..=most).map(product).collect()
 }
 
-/// $V^T T V$.
-fn cross_moments(
+/// $V^T M V$ for weights $M$ of pairs.
+fn seen_through(
     space: &ItemSpace,
-    memory: &ItemRows,
+    pairs: &ItemRows,
     monitor: &dyn Monitor,
 ) -> Result<Mat<f64>, ModelError> {
     check_cancelled(monitor)?;
     let rank = space.rank;
     let mut images = vec![0.0; space.rows.len()];
     images.par_chunks_mut(rank.max(1)).enumerate().for_each(|(source, image)| {
-        let (targets, weights) = memory.row(ItemIndex(source as u32));
+        let (targets, weights) = pairs.row(ItemIndex(source as u32));
         for (target, &weight) in targets.iter().zip(weights) {
             let weight = f64::from(weight);
-            image.iter_mut().zip(space.row(target.get())).for_each(|(sum, value)| *sum += weight * value);
+            let row = &space.rounded[target.get() * rank..][..rank];
+            image.iter_mut().zip(row).for_each(|(sum, &value)| *sum += weight * f64::from(value));
         }
     });
     let images = MatRef::from_row_major_slice(&images, images.len() / rank.max(1), rank);
-    let mut cross = Mat::zeros(rank, rank);
-    matmul(cross.as_mut(), Accum::Replace, space.as_mat().transpose(), images, 1.0);
-    Ok(cross)
+    let mut product = Mat::zeros(rank, rank);
+    matmul(product.as_mut(), Accum::Replace, space.as_mat().transpose(), images, 1.0);
+    Ok(product)
 }

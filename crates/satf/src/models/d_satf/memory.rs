@@ -1,8 +1,8 @@
 //! The sparse directed memory $T$: which items were taken after which, how surely in this order, and against whose
 //! popularity.
 //!
-//! A pair of positions $s < t \le s + w$ of one history counts $(t - s)^{-\delta} \, (1 + y)^{-\eta} \, \ell^{-\kappa}$ if $y$ years lie between
-//! them and the history has $\ell$ items. Summed over all histories, $n_{ab}$ is what speaks for "$a$, then $b$".
+//! A pair of positions $s < t \le s + w$ of one history of $\ell$ items counts $(t - s)^{-\delta} \, \ell^{-\kappa}$. Summed over all histories,
+//! $n_{ab}$ is what speaks for "$a$, then $b$".
 //! Four kinds of pairs are counted apart, for their order may tell more or less: pairs taken at one and the same time, neighbours
 //! (at distance 1), pairs at a distance of 2 to 5, and those further apart.
 //!
@@ -21,11 +21,13 @@
 //! with $u = Q / \sum_{a,b} n_{ab}$, the weight of a typical occurrence. Pairs seen once are nearly symmetric where order is noise; pairs
 //! seen often keep the direction they have.
 //!
-//! # Scale
+//! # Evidence
 //!
-//! $$ T_{ab} = (\hat n_{ab} + \theta \, \hat n'_{ab}) \, c_a^{-p_s} \, c_b^{-p_t} $$
+//! $$ T_{ab} = \phi(\hat n_{ab} + \theta \, \hat n'_{ab}) \, c_a^{-p_s} \, c_b^{-p_t}, \qquad \phi(x) = k u \ln\Bigl(1 + \frac{x}{k u}\Bigr) $$
 //!
-//! for item counts $c$, where $\hat n'$ is of pairs taken at one time, which count $\theta$ times as much. `O(rows * window)` time; nothing but distinct pairs is stored.
+//! for item counts $c$, where $\hat n'$ is of pairs taken at one time, which count $\theta$ times as much. Evidence grows in step with what was
+//! seen as long as that is little, and with its logarithm beyond $k$ typical occurrences: a history speaks with the many items in it,
+//! and none of them should drown the others. `O(rows * window)` time; nothing but distinct pairs is stored.
 
 use crate::interactions::{ItemIndex, Timestamp, UserIndex};
 use crate::models::ModelError;
@@ -38,9 +40,9 @@ use crate::prepare::Histories;
 pub(super) struct MemoryParams {
     pub(super) window: usize,
     pub(super) distance_decay: f64,
-    pub(super) gap_decay: f64,
     pub(super) together: f64,
     pub(super) user_power: f64,
+    pub(super) saturation: f64,
     pub(super) source_power: f64,
     pub(super) target_power: f64,
 }
@@ -89,8 +91,12 @@ impl Evidence {
             if known { (self.one_way - self.squares) / pairs_of_occurrences } else { UNKNOWN_AGREEMENT };
         let agreement = agreement.clamp(0.0, 1.0);
         let correlation = (2.0 * agreement - 1.0).max(LEAST_CORRELATION);
-        let typical_weight = if self.weight > 0.0 { self.squares / self.weight } else { 1.0 };
-        Direction { agreement, prior: (1.0 / correlation - 1.0) / 2.0 * typical_weight }
+        Direction { agreement, prior: (1.0 / correlation - 1.0) / 2.0 * self.typical_weight() }
+    }
+
+    /// $u$, the weight of a typical occurrence.
+    fn typical_weight(self) -> f64 {
+        if self.weight > 0.0 { self.squares / self.weight } else { 1.0 }
     }
 }
 
@@ -99,6 +105,19 @@ impl Direction {
     fn expected(self, forth: f64, back: f64) -> f64 {
         let both = forth + back;
         if both > 0.0 { both * (forth + self.prior) / (both + 2.0 * self.prior) } else { 0.0 }
+    }
+}
+
+/// How evidence grows with what was seen: in step with it as long as that is little, with its logarithm where it is much.
+#[derive(Clone, Copy, Debug)]
+struct Saturation {
+    level: f64,
+}
+
+impl Saturation {
+    /// $c \ln(1 + \hat n / c)$.
+    fn evidence(self, seen: f64) -> f64 {
+        self.level * (seen / self.level).ln_1p()
     }
 }
 
@@ -117,6 +136,8 @@ pub(super) fn fit(
         std::array::from_fn(|kind| sum[kind].add(chunk[kind]))
     });
     let directions = evidence.map(Evidence::direction);
+    let all = evidence.into_iter().fold(Evidence::default(), Evidence::add);
+    let saturation = Saturation { level: params.saturation * all.typical_weight() };
 
     monitor.begin("keeping pairs", histories.num_items() as u64);
     let scale = |power: f64| -> Vec<f64> {
@@ -125,7 +146,7 @@ pub(super) fn fit(
     let (source_scale, target_scale) = (scale(params.source_power), scale(params.target_power));
     let chunks = counter.each_item(monitor, |row, source, chunk: &mut RowChunk| {
         let scale = |target| source_scale[source] * target_scale[target];
-        row.drain_into(chunk, &directions, [params.together, 1.0, 1.0, 1.0], scale);
+        row.drain_into(chunk, &directions, [params.together, 1.0, 1.0, 1.0], saturation, scale);
     })?;
     Ok((ItemRows::from_chunks(chunks), directions.map(|direction| direction.agreement)))
 }
@@ -136,7 +157,6 @@ struct Counter<'a> {
     popularity: Vec<u32>,
     positions: Positions,
     distance_weights: Vec<f64>,
-    gap_weights: GapWeights,
     user_weights: Vec<f64>,
 }
 
@@ -153,7 +173,6 @@ impl<'a> Counter<'a> {
             popularity,
             positions,
             distance_weights,
-            gap_weights: GapWeights::new(params.gap_decay),
             user_weights: histories
                 .iter()
                 .map(|items| (items.len() as f64).powf(-params.user_power))
@@ -187,7 +206,7 @@ impl<'a> Counter<'a> {
         let mut add = |way: usize, distance: usize, item: ItemIndex, time: Timestamp, weight: f64| {
             if item != items[at] {
                 let kind = kind_of(distance, time == now);
-                row.add(item, 2 * kind + way, weight * user_weight * self.gap_weights.of(now, time));
+                row.add(item, 2 * kind + way, weight * user_weight);
             }
         };
         let after = items[at + 1..].iter().zip(&times[at + 1..]).zip(&self.distance_weights);
@@ -200,33 +219,6 @@ impl<'a> Counter<'a> {
         }
     }
 }
-
-/// What the time between two items of a pair leaves of its weight, by whole days.
-struct GapWeights(Vec<f64>);
-
-const DAYS_A_YEAR: f64 = 365.0;
-
-/// Pairs further apart than this count as if they were this far apart: some 55 years.
-const MOST_DAYS: usize = 20_000;
-
-impl GapWeights {
-    fn new(decay: f64) -> Self {
-        if decay == 0.0 {
-            return GapWeights(Vec::new());
-        }
-        GapWeights((0..=MOST_DAYS).map(|days| (1.0 + days as f64 / DAYS_A_YEAR).powf(-decay)).collect())
-    }
-
-    fn of(&self, one: Timestamp, other: Timestamp) -> f64 {
-        if self.0.is_empty() {
-            return 1.0;
-        }
-        let days = one.0.abs_diff(other.0) / MICROSECONDS_A_DAY;
-        self.0[usize::try_from(days).unwrap_or(MOST_DAYS).min(MOST_DAYS)]
-    }
-}
-
-const MICROSECONDS_A_DAY: u64 = 86_400_000_000;
 
 const FORTH: usize = 0;
 const BACK: usize = 1;
@@ -303,6 +295,7 @@ impl Row {
         chunk: &mut RowChunk,
         directions: &[Direction; KINDS],
         kind_weights: [f64; KINDS],
+        saturation: Saturation,
         scale: impl Fn(usize) -> f64,
     ) {
         for (target, sums) in self.drain() {
@@ -310,7 +303,7 @@ impl Row {
             let expected: f64 = kinds
                 .map(|((direction, sums), weight)| weight * direction.expected(sums[FORTH], sums[BACK]))
                 .sum();
-            let weight = (expected * scale(target as usize)) as f32;
+            let weight = (saturation.evidence(expected) * scale(target as usize)) as f32;
             if weight > 0.0 {
                 chunk.push(ItemIndex(target), weight);
             }

@@ -20,16 +20,19 @@ mod rehearsal;
 mod tests;
 mod trend;
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
-use self::core::{ItemSpace, NormalEquations};
+use self::core::{ItemSpace, NormalEquations, co_occurrences};
 use self::memory::MemoryParams;
 use self::recommender::DSatf;
-use self::rehearsal::{RehearsalParams, rehearse};
+use self::rehearsal::rehearse;
 use self::trend::Trend;
-use super::pure_svd::{check_rank, default_rank, item_space};
+use super::item_rows::ItemRows;
+use super::pure_svd::{check_rank, default_rank, rough_item_space};
 use super::tensors::{StoredTensors, TensorError};
-use super::{Fault, LagWeights, Learner, ModelError, Recommender};
+use super::{Fault, LagWeights, Learner, ModelError, Recommender, Snapshot, Variant};
 use crate::monitor::Monitor;
 use crate::prepare::Histories;
 
@@ -44,13 +47,13 @@ pub struct DSatfConfig {
     pub window: usize,
     /// Exponent of the fall of a pair's weight with its distance: 0 to 10 (default: learned).
     pub distance_decay: Option<f64>,
-    /// Exponent of the fall of a pair's weight with the years between its items: 0 to 10 (default: learned).
-    pub gap_decay: Option<f64>,
     /// How many times a pair taken at one time counts: 0 to 100 (default: learned).
     pub together: Option<f64>,
-    /// Exponent of the division of a history's pairs by its length: 0 to 2 (default: learned).
-    pub user_power: Option<f64>,
-    /// Exponent of the division by the popularity of the earlier item: 0 to 2 (default 0.5).
+    /// Exponent of the division of a history's pairs by its length: 0 to 2 (default 0.25).
+    pub user_power: f64,
+    /// How many typical occurrences of a pair it takes until more of them count with their logarithm: above 0 (default 30).
+    pub saturation: f64,
+    /// Exponent of the division by the popularity of the earlier item: 0 to 2 (default 0.25).
     pub source_power: f64,
     /// Exponent of the division by the popularity of the item scored: 0 to 2 (default: learned).
     pub target_power: Option<f64>,
@@ -62,15 +65,15 @@ pub struct DSatfConfig {
     pub trend: Option<f64>,
     /// Days after which an event counts 1/e as recent: above 0 (default 60).
     pub trend_days: f64,
-    /// Share of the core in a score: 0 (memory alone) to 1 (core alone) (default 0.3).
+    /// Share of the core in a score: 0 (memory alone) to 1 (core alone) (default 0.25).
     pub balance: f64,
     /// Columns of the item space: 1 to the smaller of users and items (default: 500, at most a quarter of the items).
     pub rank: Option<usize>,
     /// Exponent `s` of the popularity debiasing of the item space, -10 to 10 (default 0.4).
     pub scaling: f64,
-    /// Ridge of the core in units of the mean eigenvalue: above 0 (default 1).
+    /// Ridge of the core in units of the mean eigenvalue: above 0 (default 0.1).
     pub regularization: f64,
-    /// Newest items of a history that count when it is scored: at least 1 (default 50).
+    /// Newest items of a history that count when it is scored: at least 1 (default 200).
     pub max_len: usize,
     /// Seed of the solver's random start.
     pub seed: u64,
@@ -81,20 +84,20 @@ impl Default for DSatfConfig {
         DSatfConfig {
             window: 50,
             distance_decay: None,
-            gap_decay: None,
             together: None,
-            user_power: None,
-            source_power: 0.5,
+            user_power: 0.25,
+            saturation: 30.0,
+            source_power: 0.25,
             target_power: None,
             recency_decay: None,
             basket_order: None,
             trend: None,
             trend_days: 60.0,
-            balance: 0.3,
+            balance: 0.25,
             rank: None,
             scaling: 0.4,
-            regularization: 1.0,
-            max_len: 50,
+            regularization: 0.1,
+            max_len: 200,
             seed: 0,
         }
     }
@@ -109,9 +112,7 @@ impl DSatfConfig {
         let start = Keys::default();
         Keys {
             distance_decay: self.distance_decay.unwrap_or(start.distance_decay),
-            gap_decay: self.gap_decay.unwrap_or(start.gap_decay),
             together: self.together.unwrap_or(start.together),
-            user_power: self.user_power.unwrap_or(start.user_power),
             target_power: self.target_power.unwrap_or(start.target_power),
             recency_decay: self.recency_decay.unwrap_or(start.recency_decay),
             basket_order: self.basket_order.unwrap_or(start.basket_order),
@@ -120,12 +121,10 @@ impl DSatfConfig {
     }
 
     /// The keys that can be learned, as far as they are given.
-    fn learned(&self) -> [(&'static str, Option<f64>, f64); 8] {
+    fn learned(&self) -> [(&'static str, Option<f64>, f64); 6] {
         [
             ("distance_decay", self.distance_decay, 10.0),
-            ("gap_decay", self.gap_decay, 10.0),
             ("together", self.together, 100.0),
-            ("user_power", self.user_power, 2.0),
             ("target_power", self.target_power, 2.0),
             ("recency_decay", self.recency_decay, 10.0),
             ("basket_order", self.basket_order, 1.0),
@@ -138,9 +137,7 @@ impl DSatfConfig {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Keys {
     distance_decay: f64,
-    gap_decay: f64,
     together: f64,
-    user_power: f64,
     target_power: f64,
     recency_decay: f64,
     basket_order: f64,
@@ -151,15 +148,24 @@ impl Default for Keys {
     fn default() -> Self {
         Keys {
             distance_decay: 0.5,
-            gap_decay: 0.0,
             together: 2.0,
-            user_power: 0.25,
             target_power: 0.2,
-            recency_decay: 0.75,
+            recency_decay: 1.0,
             basket_order: 0.0,
-            trend: 0.4,
+            trend: 0.3,
         }
     }
+}
+
+/// The keys that are taken as they are given.
+#[derive(Clone, Copy, Debug)]
+struct GivenParams {
+    window: usize,
+    user_power: f64,
+    saturation: f64,
+    source_power: f64,
+    trend_days: f64,
+    max_len: usize,
 }
 
 impl Keys {
@@ -169,14 +175,15 @@ impl Keys {
         LagWeights::ByBasket { weights, order: self.basket_order }
     }
 
-    fn memory_params(&self, window: usize, source_power: f64) -> MemoryParams {
-        let &Keys { distance_decay, gap_decay, together, user_power, target_power, .. } = self;
-        MemoryParams { window, distance_decay, gap_decay, together, user_power, source_power, target_power }
+    fn memory_params(&self, given: &GivenParams) -> MemoryParams {
+        let &Keys { distance_decay, together, target_power, .. } = self;
+        let &GivenParams { window, user_power, saturation, source_power, .. } = given;
+        MemoryParams { window, distance_decay, together, user_power, saturation, source_power, target_power }
     }
 
     /// Whether pairs count the same with other keys.
     fn counts_as(&self, other: &Keys) -> bool {
-        let counting = |keys: &Keys| (keys.distance_decay, keys.gap_decay, keys.together, keys.user_power);
+        let counting = |keys: &Keys| (keys.distance_decay, keys.together);
         counting(self) == counting(other)
     }
 }
@@ -194,6 +201,7 @@ impl Learner for DSatfConfig {
             }
         }
         let ranges = [
+            ("user_power", self.user_power, 0.0, 2.0),
             ("source_power", self.source_power, 0.0, 2.0),
             ("balance", self.balance, 0.0, 1.0),
             ("scaling", self.scaling, -10.0, 10.0),
@@ -205,7 +213,12 @@ impl Learner for DSatfConfig {
                 faults.push(Fault::new(field, value, format!("{least} to {most}")));
             }
         }
-        for (field, value) in [("trend_days", self.trend_days), ("regularization", self.regularization)] {
+        let above_zero = [
+            ("saturation", self.saturation),
+            ("trend_days", self.trend_days),
+            ("regularization", self.regularization),
+        ];
+        for (field, value) in above_zero {
             if !(value > 0.0 && value <= 1e12) {
                 faults.push(Fault::new(field, value, "above 0, at most 1e12"));
             }
@@ -221,15 +234,19 @@ impl Learner for DSatfConfig {
         check_rank(Self::NAME, self.rank, histories)
     }
 
+    fn variant_keys(&self) -> &'static [&'static str] {
+        &["balance", "regularization", "rank", "trend"]
+    }
+
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         self.check_on(histories)?;
-        let &DSatfConfig { window, source_power, trend_days, max_len, .. } = self;
+        let &DSatfConfig { window, user_power, saturation, source_power, trend_days, max_len, .. } = self;
         let is_fixed =
             |name: &str| self.learned().iter().any(|(key, value, _)| *key == name && value.is_some());
-        let rehearsal = RehearsalParams { window, source_power, trend_days, max_len };
-        let keys = rehearse(self.keys(), is_fixed, &rehearsal, histories, monitor)?;
+        let given = GivenParams { window, user_power, saturation, source_power, trend_days, max_len };
+        let keys = rehearse(self.keys(), is_fixed, &given, histories, monitor)?;
 
-        let params = keys.memory_params(window, source_power);
+        let params = keys.memory_params(&given);
         let (memory, agreements) = memory::fit(&params, histories, monitor)?;
         tracing::info!(
             ?agreements,
@@ -239,22 +256,27 @@ impl Learner for DSatfConfig {
         let lag_weights = keys.lag_weights(max_len);
         let core = if self.balance > 0.0 {
             let rank = self.rank.unwrap_or_else(|| default_rank(histories, DEFAULT_RANK));
-            let v =
-                item_space(Self::NAME, histories, rank, self.scaling, SPACE_TOLERANCE, self.seed, monitor)?;
+            let v = rough_item_space(Self::NAME, histories, rank, self.scaling, self.seed, monitor)?;
             let space = ItemSpace::new(v.as_ref());
-            let equations =
-                NormalEquations::new(&space, &memory, histories, &lag_weights, keys.user_power, monitor)?;
-            let core = equations.core(self.regularization);
-            Some((space, core))
+            let by_lag = lag_weights.by_lag().unwrap_or_default();
+            let together = co_occurrences(histories, by_lag, window, user_power, monitor)?;
+            let equations = NormalEquations::new(&space, &memory, &together, monitor)?;
+            Some((space, equations))
         } else {
             None
         };
-        let trend = Trend::new(histories, trend_days).weights(keys.trend);
-        let model = DSatf::new(self.balance, lag_weights, memory, core, &trend, &histories.popularity());
-        model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
-            model: Self::NAME,
-            reason: "the factors of the core are not finite".to_owned(),
-        })
+        let fitted = Fitted {
+            balance: self.balance,
+            regularization: self.regularization,
+            lag_weights,
+            memory,
+            core,
+            trend: Trend::new(histories, trend_days),
+            trend_power: keys.trend,
+            popularity: histories.popularity(),
+        };
+        monitor.trained(&fitted);
+        fitted.recommender()
     }
 
     fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
@@ -262,5 +284,41 @@ impl Learner for DSatfConfig {
     }
 }
 
-/// How exact the item space has to be: the core is learned for whatever space it is given.
-const SPACE_TOLERANCE: f64 = 1e-3;
+/// Everything that was counted and accumulated: any balance, ridge, lower rank and power of the trend can be had of it.
+struct Fitted {
+    balance: f64,
+    regularization: f64,
+    lag_weights: LagWeights,
+    memory: ItemRows,
+    core: Option<(ItemSpace, NormalEquations)>,
+    trend: Trend,
+    trend_power: f64,
+    popularity: Vec<u32>,
+}
+
+impl Snapshot for Fitted {
+    fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
+        self.variant(Variant::default())
+    }
+
+    fn variant(&self, variant: Variant) -> Result<Box<dyn Recommender>, ModelError> {
+        let balance = variant.balance.unwrap_or(self.balance);
+        let ridge = variant.regularization.unwrap_or(self.regularization);
+        let core = match &self.core {
+            Some((space, equations)) if balance > 0.0 => {
+                Some(match variant.rank.filter(|&rank| rank < equations.rank()) {
+                    Some(rank) => (Cow::Owned(space.leading(rank)), equations.leading(rank)?.core(ridge)),
+                    None => (Cow::Borrowed(space), equations.core(ridge)),
+                })
+            }
+            _ => None,
+        };
+        let trend = self.trend.weights(variant.trend.unwrap_or(self.trend_power));
+        let (weights, memory) = (self.lag_weights.clone(), self.memory.clone());
+        let model = DSatf::new(balance, weights, memory, core, &trend, &self.popularity);
+        model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
+            model: DSatfConfig::NAME,
+            reason: "the factors of the core are not finite".to_owned(),
+        })
+    }
+}

@@ -4,14 +4,15 @@
 //! knows: a memory of all but the newest events is asked to predict these, one after the other, with candidates for one key at a
 //! time, and the best one stays. What the memory then learns from is the whole log.
 //!
-//! Every candidate is judged by the mean NDCG@10 over at most [`MOST_EVENTS`] events, under the rules of the evaluation: the
-//! whole catalogue is ranked, items already taken are left out, ties go to the lower index.
+//! Every candidate is judged by its NDCG@10 on the same events, at most [`MOST_EVENTS`], under the rules of the evaluation: the whole
+//! catalogue is ranked, items already taken are left out, ties go to the lower index. It stays if it is better by more than
+//! the standard error of the mean difference.
 
 use std::cmp::Ordering;
 
 use rayon::prelude::*;
 
-use super::Keys;
+use super::{GivenParams, Keys};
 use super::memory;
 use super::trend::Trend;
 use crate::interactions::{ItemIndex, Timestamp, UserIndex};
@@ -24,7 +25,7 @@ use crate::prepare::Histories;
 const MOST_EVENTS: usize = 4000;
 
 /// Most sums that scoring all events once may take: on dense logs there are fewer events.
-const MOST_SUMS: usize = 400_000_000;
+const MOST_SUMS: usize = 150_000_000;
 
 /// With fewer events than this, nothing can be told from them.
 const LEAST_EVENTS: usize = 200;
@@ -43,7 +44,7 @@ struct Dimension {
 }
 
 /// In the order in which they are learned; the first ones matter most.
-const DIMENSIONS: [Dimension; 8] = [
+const DIMENSIONS: [Dimension; 6] = [
     Dimension {
         name: "recency_decay",
         values: &[0.35, 0.5, 0.75, 1.0, 1.25],
@@ -56,29 +57,27 @@ const DIMENSIONS: [Dimension; 8] = [
         key: |keys| &mut keys.distance_decay,
     },
     Dimension { name: "target_power", values: &[0.1, 0.2, 0.3, 0.4], key: |keys| &mut keys.target_power },
-    Dimension { name: "trend", values: &[0.0, 0.2, 0.4, 0.6], key: |keys| &mut keys.trend },
-    Dimension { name: "user_power", values: &[0.0, 0.25, 0.5], key: |keys| &mut keys.user_power },
+    Dimension { name: "trend", values: &[0.0, 0.15, 0.3, 0.45], key: |keys| &mut keys.trend },
     Dimension { name: "together", values: &[1.0, 2.0, 4.0], key: |keys| &mut keys.together },
-    Dimension { name: "gap_decay", values: &[0.0, 0.5, 1.0], key: |keys| &mut keys.gap_decay },
 ];
 
 /// Learns the keys that are not fixed, starting from `keys`.
 pub(super) fn rehearse(
     mut keys: Keys,
     is_fixed: impl Fn(&str) -> bool,
-    rehearsal: &RehearsalParams,
+    given: &GivenParams,
     histories: &Histories,
     monitor: &dyn Monitor,
 ) -> Result<Keys, ModelError> {
     if DIMENSIONS.iter().all(|dimension| is_fixed(dimension.name)) {
         return Ok(keys);
     }
-    let Some(stage) = Stage::new(histories, rehearsal) else { return Ok(keys) };
+    let Some(stage) = Stage::new(histories, given) else { return Ok(keys) };
     let learned = DIMENSIONS.iter().filter(|dimension| !is_fixed(dimension.name));
     let tries = learned.clone().map(|dimension| dimension.values.len() as u64).sum();
     monitor.begin("rehearsing on the newest events", tries);
     let mut memory = stage.memory(&keys)?;
-    let mut best = stage.score(&keys, &memory);
+    let mut best = stage.gains(&keys, &memory);
     for dimension in learned {
         for &value in dimension.values {
             check_cancelled(monitor)?;
@@ -89,26 +88,17 @@ pub(super) fn rehearse(
             let mut tried = keys;
             *(dimension.key)(&mut tried) = value;
             let rebuilt = if tried.counts_as(&keys) { None } else { Some(stage.memory(&tried)?) };
-            let score = stage.score(&tried, rebuilt.as_ref().unwrap_or(&memory));
-            tracing::debug!(key = dimension.name, value, score, "rehearsed");
-            if score > best {
-                best = score;
+            let gains = stage.gains(&tried, rebuilt.as_ref().unwrap_or(&memory));
+            tracing::debug!(key = dimension.name, value, ndcg = mean(&gains), "rehearsed");
+            if is_better(&gains, &best) {
+                best = gains;
                 keys = tried;
                 memory = rebuilt.unwrap_or(memory);
             }
         }
     }
-    tracing::info!(?keys, ndcg = best, events = stage.events.len(), "learned by rehearsal");
+    tracing::info!(?keys, ndcg = mean(&best), events = stage.events.len(), "learned by rehearsal");
     Ok(keys)
-}
-
-/// What a rehearsal needs besides the keys that are learned.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RehearsalParams {
-    pub(super) window: usize,
-    pub(super) source_power: f64,
-    pub(super) trend_days: f64,
-    pub(super) max_len: usize,
 }
 
 /// The log up to a point in time, and what came after it.
@@ -120,12 +110,12 @@ struct Stage<'a> {
     trend: Trend,
     /// Users and the positions to predict.
     events: Vec<(UserIndex, usize)>,
-    params: RehearsalParams,
+    params: GivenParams,
 }
 
 impl<'a> Stage<'a> {
     /// `None` if there are too few events to tell anything.
-    fn new(histories: &'a Histories, params: &RehearsalParams) -> Option<Self> {
+    fn new(histories: &'a Histories, params: &GivenParams) -> Option<Self> {
         let cut = cut(histories)?;
         let past = histories.until(cut);
         let popularity = past.popularity();
@@ -161,13 +151,12 @@ impl<'a> Stage<'a> {
 
     /// The memory without the scale of targets, which scores apply.
     fn memory(&self, keys: &Keys) -> Result<ItemRows, ModelError> {
-        let &RehearsalParams { window, source_power, .. } = &self.params;
         let unscaled = Keys { target_power: 0.0, ..*keys };
-        Ok(memory::fit(&unscaled.memory_params(window, source_power), &self.past, &())?.0)
+        Ok(memory::fit(&unscaled.memory_params(&self.params), &self.past, &())?.0)
     }
 
-    /// Mean NDCG@10 of the events.
-    fn score(&self, keys: &Keys, memory: &ItemRows) -> f64 {
+    /// NDCG@10 of every event.
+    fn gains(&self, keys: &Keys, memory: &ItemRows) -> Vec<f64> {
         let scale: Vec<f64> = self
             .trend
             .weights(keys.trend)
@@ -176,8 +165,7 @@ impl<'a> Stage<'a> {
             .map(|(trend, &count)| trend * f64::from(count.max(1)).powf(-keys.target_power))
             .collect();
         let lag_weights = keys.lag_weights(self.params.max_len);
-        let gains: Vec<f64> = self
-            .events
+        self.events
             .par_iter()
             .map_init(
                 || vec![0f64; self.popularity.len()],
@@ -188,9 +176,21 @@ impl<'a> Stage<'a> {
                     gain(scores, &scale, &past, target)
                 },
             )
-            .collect();
-        gains.iter().sum::<f64>() / gains.len() as f64
+            .collect()
     }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Whether the gains are above others of the same events by more than the standard error of the difference: what may be
+/// chance changes nothing.
+fn is_better(gains: &[f64], others: &[f64]) -> bool {
+    let differences: Vec<f64> = gains.iter().zip(others).map(|(gain, other)| gain - other).collect();
+    let difference = mean(&differences);
+    let squares: f64 = differences.iter().map(|value| (value - difference).powi(2)).sum();
+    difference > squares.sqrt() / differences.len() as f64
 }
 
 /// What the target gains: the discount of its rank among all items but those seen, 0 beyond the cutoff.
@@ -211,7 +211,7 @@ fn gain(scores: &[f64], scale: &[f64], seen: &[ItemIndex], target: ItemIndex) ->
 }
 
 /// About how many entries of the memory the score of an event sums: items of its history, times their neighbours.
-fn sums_an_event(past: &Histories, events: &[(UserIndex, usize)], params: &RehearsalParams) -> usize {
+fn sums_an_event(past: &Histories, events: &[(UserIndex, usize)], params: &GivenParams) -> usize {
     let mean_len =
         events.iter().map(|(_, position)| (*position).min(params.max_len)).sum::<usize>() / events.len();
     let neighbours = past.num_rows() / past.num_items().max(1) * 2 * params.window;
