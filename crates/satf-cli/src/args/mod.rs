@@ -31,7 +31,7 @@ pub(crate) use search::{SearchArguments, TuneArguments, TuneCommand};
   satf evaluate log.parquet --model mp,pure-svd,transitions
   satf train log.parquet -o shop.satf
   satf recommend shop.satf --history \"laptop,laptop sleeve\"
-  satf tune log.parquet --model la-satf --trials 30
+  satf tune log.parquet --model d-satf --trials 30
   satf reproduce --data data --out reproduction      the paper's tables and figures, as a report
 
 Exit codes: 0 done, 1 it could not be done (stderr says why), 2 the command line is wrong, 130 interrupted."

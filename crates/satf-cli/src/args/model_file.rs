@@ -23,7 +23,7 @@ pub(crate) struct TrainArguments {
     /// The model file to write
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// The model [default: la-satf]
+    /// The model [default: d-satf]
     #[arg(short, long, value_name = "MODEL", conflicts_with = "preset", help_heading = "Models")]
     pub(crate) model: Option<String>,
     /// A configuration of the paper, such as la-satf/amz-b

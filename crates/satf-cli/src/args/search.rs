@@ -16,7 +16,7 @@ use super::{LogArguments, ModelArguments, ProtocolArguments};
     // The search is on the validation part, the end on the test part.
     mut_arg("on", |on| on.hide(true)),
     after_help = "Examples:
-  satf tune log.parquet --model la-satf --trials 30
+  satf tune log.parquet --model d-satf --trials 30
   satf tune log.parquet --model pure-svd --sampler exhaustive
   satf tune amz-beauty.csv.gz --model la-satf --space paper --trials 30 --seed 1 \\
       --valid 3weeks --test 3weeks --ties file --study beauty

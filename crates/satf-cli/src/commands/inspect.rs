@@ -71,8 +71,9 @@ fn draw<'a>(
     let mut written = Vec::new();
     for (option, path) in [("--svg", &arguments.svg), ("--png", &arguments.png)] {
         let Some(path) = path else { continue };
-        let weights = weights
-            .with_context(|| format!("{option}: {model} learns no weights by lag; ga-satf and la-satf do"))?;
+        let weights = weights.with_context(|| {
+            format!("{option}: {model} learns no weights by lag; d-satf, ga-satf and la-satf do")
+        })?;
         let svg = charts::attention_curve(model, weights).svg(Theme::Alone);
         let picture = if option == "--png" { charts::png(&svg, PIXELS_A_UNIT)? } else { svg.into_bytes() };
         write_atomically(path, |file| file.write_all(&picture))

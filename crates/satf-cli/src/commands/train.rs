@@ -19,7 +19,7 @@ use crate::table;
 use crate::terminal::Terminal;
 
 /// The model trained if none is asked for.
-const DEFAULT_MODEL: &str = "la-satf";
+const DEFAULT_MODEL: &str = "d-satf";
 /// What early stopping looks at.
 const METRIC: Metric = Metric { measure: Measure::Ndcg, cutoff: 10 };
 

@@ -6,10 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use satf::evaluate::{
-    CompareOptions, EvaluateOptions, Evaluation, Measure, Metric, compare, evaluate,
-};
 use satf::data::write_atomically;
+use satf::evaluate::{CompareOptions, EvaluateOptions, Evaluation, Measure, Metric, compare, evaluate};
 use satf::models::{ModelEntry, Preset, Recommender};
 use satf::prepare::{Partition, TiePolicy};
 use toml::{Table, Value};
@@ -30,8 +28,8 @@ struct Dataset {
     in_full: bool,
 }
 
-/// What is asked of coverage, with a margin: half of the catalogue.
-const HALF: f64 = 0.52;
+/// Half of the catalogue, with a margin for what the test part may lack of it.
+const HALF: f64 = 0.55;
 
 const DATASETS: [Dataset; 5] = [
     Dataset {
@@ -146,7 +144,7 @@ pub(super) fn page(data: &Path, work: &Path, only: Option<&str>) -> Result<Strin
 
 const NOTES: &str = "\
 The configuration is found on the validation part, for each tie order by itself (of the shuffled ones the first seed's): one key of the \
-memory at a time, twice around, then rank, ridge and balance of the core, by NDCG@10, where lists have to cover half of the \
+memory at a time, twice around, then rank, ridge and balance of the core, by NDCG@10, where lists have to cover .55 of the \
 catalogue (not asked on Steam and ML-100K). Then the model is refitted on training + validation and the test part is scored once: all \
 items ranked, n = 10, ± one standard error; `shuffle` is the mean of seeds 1-3. `p` is of a paired permutation test against the tuned D-SATF, users \
 drawn as a whole; with ties shuffled the largest of three. `defaults` is the model without any key given. The other models run with the \
@@ -183,8 +181,7 @@ fn section(dataset: &Dataset, log: &Log, work: &Path) -> Result<String, Error> {
                 let preset = Preset::find(&format!("{model}/{}", dataset.preset))?;
                 others.push((label, preset.model, preset.settings));
             }
-            for (label, model) in
-                [("EASE", "ease"), ("VMIS-kNN", "vmis-knn"), ("transitions", "transitions")]
+            for (label, model) in [("EASE", "ease"), ("VMIS-kNN", "vmis-knn"), ("transitions", "transitions")]
             {
                 others.push((label, model.to_owned(), Table::new()));
             }

@@ -27,7 +27,9 @@ type Error = Box<dyn std::error::Error>;
 fn main() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [page, data, output, options @ ..] = arguments.as_slice() else {
-        return Err("usage: results baselines|tensor|d-satf DATA_FOLDER OUTPUT.md [WORK_FOLDER [DATASET]]".into());
+        return Err(
+            "usage: results baselines|tensor|d-satf DATA_FOLDER OUTPUT.md [WORK_FOLDER [DATASET]]".into()
+        );
     };
     let text = match page.as_str() {
         "baselines" => baselines::page(Path::new(data))?,

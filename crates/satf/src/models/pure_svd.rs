@@ -119,7 +119,8 @@ pub(super) fn rough_item_space(
 ) -> Result<Mat<f64>, ModelError> {
     let debias = popularity_weights(&histories.popularity(), scaling);
     let matrix = debiased_matrix(histories, &debias);
-    let space = leading_space(&matrix, rank, ROUNDS, seed, monitor).map_err(|error| svd_error(model, error))?;
+    let space =
+        leading_space(&matrix, rank, ROUNDS, seed, monitor).map_err(|error| svd_error(model, error))?;
     warn_of_rank(model, space.ncols(), rank);
     Ok(space)
 }

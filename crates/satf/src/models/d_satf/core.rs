@@ -178,11 +178,7 @@ fn autocorrelation(lag_weights: &[f64], most: usize) -> Vec<f64> {
 }
 
 /// $V^T M V$ for weights $M$ of pairs.
-fn seen_through(
-    space: &ItemSpace,
-    pairs: &ItemRows,
-    monitor: &dyn Monitor,
-) -> Result<Mat<f64>, ModelError> {
+fn seen_through(space: &ItemSpace, pairs: &ItemRows, monitor: &dyn Monitor) -> Result<Mat<f64>, ModelError> {
     check_cancelled(monitor)?;
     let rank = space.rank;
     let mut images = vec![0.0; space.rows.len()];

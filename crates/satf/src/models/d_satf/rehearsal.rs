@@ -12,9 +12,9 @@ use std::cmp::Ordering;
 
 use rayon::prelude::*;
 
-use super::{GivenParams, Keys};
 use super::memory;
 use super::trend::Trend;
+use super::{GivenParams, Keys};
 use crate::interactions::{ItemIndex, Timestamp, UserIndex};
 use crate::models::ModelError;
 use crate::models::item_rows::ItemRows;

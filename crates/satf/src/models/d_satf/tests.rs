@@ -123,7 +123,8 @@ fn memory_by_definition(params: &MemoryParams, sequences: &[Vec<(u32, i64)>]) ->
     let level = params.saturation * typical;
     for (a, row) in memory.iter_mut().enumerate() {
         for (b, value) in row.iter_mut().enumerate().filter(|(_, value)| **value > 0.0) {
-            *value = level * (1.0 + *value / level).ln()
+            *value = level
+                * (1.0 + *value / level).ln()
                 * popularity[a].powf(-params.source_power)
                 * popularity[b].powf(-params.target_power);
         }

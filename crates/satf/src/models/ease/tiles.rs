@@ -43,8 +43,8 @@ impl SymmetricTiles {
     /// Bytes of a matrix of this order, and of what the sweep needs beside it.
     pub(super) fn bytes(order: u64) -> u64 {
         let tile = TILE as u64;
-        let triangle = order.saturating_mul(order + tile) / 2;
-        let panels = 2 * order.saturating_mul(tile);
+        let triangle = order.saturating_mul(order.saturating_add(tile)) / 2;
+        let panels = order.saturating_mul(2 * tile);
         triangle.saturating_add(panels).saturating_mul(size_of::<f64>() as u64)
     }
 
