@@ -129,8 +129,6 @@ pub struct Variant {
     pub balance: Option<f64>,
     /// `regularization`.
     pub regularization: Option<f64>,
-    /// `trend`.
-    pub trend: Option<f64>,
 }
 
 /// What an iterative model reports after each iteration.

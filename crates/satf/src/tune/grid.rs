@@ -280,7 +280,6 @@ fn variant(served: &[Dimension], place: usize) -> Variant {
             "rank" => variant.rank = value.as_integer().and_then(|rank| usize::try_from(rank).ok()),
             "balance" => variant.balance = number(&value),
             "regularization" => variant.regularization = number(&value),
-            "trend" => variant.trend = number(&value),
             other => debug_assert!(false, "no variant by {other}"),
         }
     }

@@ -183,3 +183,48 @@ fn the_plan_takes_the_cheaper_way() {
         flops(5000, 4000, 100) < flops(5000, 4000, 200) && flops(5000, 4000, 200) < flops(9000, 8000, 200)
     );
 }
+
+/// How much of what the leading singular vectors hold of a matrix is in the span of these columns.
+fn share_held(dense: &Mat<f64>, space: &Mat<f64>) -> f64 {
+    let reference = dense.thin_svd().unwrap();
+    let most: f64 = (0..space.ncols()).map(|k| reference.S().column_vector()[k].powi(2)).sum();
+    (dense * space).norm_l2().powi(2) / most
+}
+
+#[test]
+fn a_rough_space_is_orthonormal_and_holds_most_of_the_matrix() {
+    let (matrix, dense) = sample(300, 120, 8, 5);
+    let mut before = 0.0;
+    for (rounds, least) in [(1, 0.9), (3, 0.98), (30, 0.999_99)] {
+        let space = leading_space(&matrix, 20, rounds, 1, &()).unwrap();
+        assert_eq!((space.nrows(), space.ncols()), (120, 20));
+        let off = (space.transpose() * &space - Mat::<f64>::identity(20, 20)).norm_max();
+        assert!(off < 1e-9, "not orthonormal: {off}");
+        let share = share_held(&dense, &space);
+        assert!(share > least && share > before && share < 1.0 + 1e-9, "{rounds} rounds: {share}");
+        before = share;
+    }
+}
+
+#[test]
+fn a_rough_space_has_no_more_columns_than_the_matrix_has_rank() {
+    let (_, tall) = sample(60, 4, 3, 2);
+    let (_, wide) = sample(4, 50, 20, 3);
+    let low = &tall * &wide;
+    let space = leading_space(&sparse(&low), 10, 3, 0, &()).unwrap();
+    assert!(space.ncols() <= 5, "{} columns of a matrix of rank 4", space.ncols());
+    assert!(share_held(&low, &space.subcols(0, 4).to_owned()) > 1.0 - 1e-9);
+    assert!(matches!(leading_space(&sparse(&low), 51, 3, 0, &()), Err(Error::Rank { rank: 51, .. })));
+    assert!(matches!(leading_space(&sparse(&low), 0, 3, 0, &()), Err(Error::Rank { rank: 0, .. })));
+}
+
+#[test]
+fn a_rough_space_has_the_same_bits_on_any_number_of_threads() {
+    let (matrix, _) = sample(500, 200, 6, 7);
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| leading_space(&matrix, 40, 3, 1, &()).unwrap())
+    };
+    let (one, three) = (on(1), on(3));
+    assert!((0..40).all(|k| one.col(k).iter().eq(three.col(k).iter())));
+}

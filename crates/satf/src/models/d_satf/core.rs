@@ -53,11 +53,6 @@ impl ItemSpace {
         ItemSpace { rank, rows, rounded }
     }
 
-    /// The leading columns.
-    pub(super) fn leading(&self, rank: usize) -> Self {
-        ItemSpace::new(self.as_mat().subcols(0, rank))
-    }
-
     pub(super) fn rank(&self) -> usize {
         self.rank
     }
@@ -80,15 +75,12 @@ impl ItemSpace {
     }
 }
 
-/// The normal equations of a core.
+/// The normal equations of a core: $G = Q \Lambda Q^T$ and $Q^T V^T T V$.
 pub(super) struct NormalEquations {
-    /// $G$.
-    moments: Mat<f64>,
-    /// $V^T T V$.
-    cross: Mat<f64>,
-    /// $\Lambda$ and $Q$ of $G = Q \Lambda Q^T$.
     eigenvalues: Vec<f64>,
     eigenvectors: Mat<f64>,
+    /// $Q^T V^T T V$.
+    rotated: Mat<f64>,
 }
 
 impl NormalEquations {
@@ -101,39 +93,23 @@ impl NormalEquations {
         monitor.begin("learning the core", 0);
         let moments = seen_through(space, co_occurrences, monitor)?;
         let cross = seen_through(space, memory, monitor)?;
-        NormalEquations::of(moments, cross)
-    }
-
-    fn of(moments: Mat<f64>, cross: Mat<f64>) -> Result<Self, ModelError> {
         let (eigenvalues, eigenvectors) = symmetric_eigen(moments.as_ref()).map_err(|error| {
             ModelError::Numerics { model: super::DSatfConfig::NAME, reason: format!("{error:?}") }
         })?;
-        Ok(NormalEquations { moments, cross, eigenvalues, eigenvectors })
-    }
-
-    pub(super) fn rank(&self) -> usize {
-        self.eigenvalues.len()
-    }
-
-    /// Those of the leading columns of the item space.
-    pub(super) fn leading(&self, rank: usize) -> Result<Self, ModelError> {
-        let part = |matrix: &Mat<f64>| matrix.submatrix(0, 0, rank, rank).to_owned();
-        NormalEquations::of(part(&self.moments), part(&self.cross))
+        let mut rotated = Mat::zeros(space.rank, space.rank);
+        matmul(rotated.as_mut(), Accum::Replace, eigenvectors.transpose(), cross.as_ref(), 1.0);
+        Ok(NormalEquations { eigenvalues, eigenvectors, rotated })
     }
 
     /// $R$ for a ridge in units of the mean eigenvalue.
     pub(super) fn core(&self, ridge: f64) -> Mat<f64> {
-        let rank = self.rank();
+        let rank = self.eigenvalues.len();
         let mean = self.eigenvalues.iter().map(|value| value.max(0.0)).sum::<f64>() / rank.max(1) as f64;
         let strength = if mean > 0.0 { ridge * mean } else { 1.0 };
-        let mut rotated = Mat::zeros(rank, rank);
-        matmul(rotated.as_mut(), Accum::Replace, self.eigenvectors.transpose(), self.cross.as_ref(), 1.0);
-        for column in rotated.as_mut().col_iter_mut() {
-            let shrunk = column.iter_mut().zip(&self.eigenvalues);
-            shrunk.for_each(|(value, eigenvalue)| *value /= eigenvalue.max(0.0) + strength);
-        }
+        let shrunk =
+            Mat::from_fn(rank, rank, |i, j| self.rotated[(i, j)] / (self.eigenvalues[i].max(0.0) + strength));
         let mut core = Mat::zeros(rank, rank);
-        matmul(core.as_mut(), Accum::Replace, self.eigenvectors.as_ref(), rotated.as_ref(), 1.0);
+        matmul(core.as_mut(), Accum::Replace, self.eigenvectors.as_ref(), shrunk.as_ref(), 1.0);
         core
     }
 }

@@ -20,8 +20,6 @@ mod rehearsal;
 mod tests;
 mod trend;
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
 use self::core::{ItemSpace, NormalEquations, co_occurrences};
@@ -235,7 +233,7 @@ impl Learner for DSatfConfig {
     }
 
     fn variant_keys(&self) -> &'static [&'static str] {
-        &["balance", "regularization", "rank", "trend"]
+        &["balance", "regularization"]
     }
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
@@ -271,8 +269,7 @@ impl Learner for DSatfConfig {
             lag_weights,
             memory,
             core,
-            trend: Trend::new(histories, trend_days),
-            trend_power: keys.trend,
+            trend: Trend::new(histories, trend_days).weights(keys.trend),
             popularity: histories.popularity(),
         };
         monitor.trained(&fitted);
@@ -284,15 +281,14 @@ impl Learner for DSatfConfig {
     }
 }
 
-/// Everything that was counted and accumulated: any balance, ridge, lower rank and power of the trend can be had of it.
+/// Everything that was counted and accumulated: any balance and ridge can be had of it.
 struct Fitted {
     balance: f64,
     regularization: f64,
     lag_weights: LagWeights,
     memory: ItemRows,
     core: Option<(ItemSpace, NormalEquations)>,
-    trend: Trend,
-    trend_power: f64,
+    trend: Vec<f64>,
     popularity: Vec<u32>,
 }
 
@@ -305,17 +301,11 @@ impl Snapshot for Fitted {
         let balance = variant.balance.unwrap_or(self.balance);
         let ridge = variant.regularization.unwrap_or(self.regularization);
         let core = match &self.core {
-            Some((space, equations)) if balance > 0.0 => {
-                Some(match variant.rank.filter(|&rank| rank < equations.rank()) {
-                    Some(rank) => (Cow::Owned(space.leading(rank)), equations.leading(rank)?.core(ridge)),
-                    None => (Cow::Borrowed(space), equations.core(ridge)),
-                })
-            }
+            Some((space, equations)) if balance > 0.0 => Some((space, equations.core(ridge))),
             _ => None,
         };
-        let trend = self.trend.weights(variant.trend.unwrap_or(self.trend_power));
         let (weights, memory) = (self.lag_weights.clone(), self.memory.clone());
-        let model = DSatf::new(balance, weights, memory, core, &trend, &self.popularity);
+        let model = DSatf::new(balance, weights, memory, core, &self.trend, &self.popularity);
         model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
             model: DSatfConfig::NAME,
             reason: "the factors of the core are not finite".to_owned(),

@@ -1,6 +1,5 @@
 //! The fitted model: a sparse and a low-rank part, weighted by the same lags.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use faer::Mat;
@@ -32,7 +31,7 @@ impl DSatf {
         balance: f64,
         lag_weights: LagWeights,
         mut memory: ItemRows,
-        core: Option<(Cow<'_, ItemSpace>, Mat<f64>)>,
+        core: Option<(&ItemSpace, Mat<f64>)>,
         trend: &[f64],
         popularity: &[u32],
     ) -> Option<Self> {

@@ -267,7 +267,8 @@ fn the_projectors_of_the_other_models_are_special_cases() {
     for lag_weights in [vec![1.0; 4], vec![1.0, 0.7, 0.3, 0.2]] {
         let nothing = histories(items, &vec![vec![(0, 0)]; 3]);
         let memory = memory::fit(&plain(1), &nothing, &()).unwrap().0;
-        let core = Some((Cow::Owned(ItemSpace::new(v.as_ref())), Mat::identity(rank, rank)));
+        let space = ItemSpace::new(v.as_ref());
+        let core = Some((&space, Mat::identity(rank, rank)));
         let trend = vec![1.0; items];
         let model =
             DSatf::new(1.0, LagWeights::ByLag(lag_weights.clone()), memory, core, &trend, &popularity)
@@ -325,6 +326,43 @@ fn a_key_that_is_given_is_kept() {
     let config = DSatfConfig { recency_decay: Some(3.0), balance: 0.0, ..Default::default() };
     let model = config.fit(&log, &()).unwrap();
     assert!((model.lag_weights().unwrap()[1] - 0.125).abs() < 1e-12);
+}
+
+/// Scores a history with several variants of one training.
+struct Variants(std::sync::Mutex<Vec<Vec<f32>>>, Vec<Variant>);
+
+impl Monitor for Variants {
+    fn trained(&self, snapshot: &dyn Snapshot) {
+        for &variant in &self.1 {
+            let model = snapshot.variant(variant).unwrap();
+            self.0.lock().unwrap().push(scores(&*model, &[3, 17, 8]));
+        }
+    }
+}
+
+#[test]
+fn one_training_serves_every_balance_and_ridge() {
+    let log = chain(|items, noise| if noise % 3 == 0 { noise } else { (items[items.len() - 1] + 1) % 40 });
+    let config = |balance, regularization| DSatfConfig {
+        balance,
+        regularization,
+        rank: Some(8),
+        ..Default::default()
+    };
+    let points = [(0.0, 0.1), (0.4, 0.1), (0.4, 5.0), (1.0, 0.1)];
+    let variants = points.map(|(balance, regularization)| Variant {
+        balance: Some(balance),
+        regularization: Some(regularization),
+        ..Variant::default()
+    });
+    let monitor = Variants(Default::default(), variants.to_vec());
+    config(0.2, 1.0).fit(&log, &monitor).unwrap();
+    let served = monitor.0.into_inner().unwrap();
+    for (served, (balance, regularization)) in served.iter().zip(points) {
+        let trained = config(balance, regularization).fit(&log, &()).unwrap();
+        assert_eq!(*served, scores(&*trained, &[3, 17, 8]), "{balance} {regularization}");
+    }
+    assert_ne!(served[1], served[2]);
 }
 
 #[test]
