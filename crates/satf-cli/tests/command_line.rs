@@ -159,7 +159,9 @@ fn a_failed_prepare_leaves_the_old_file_alone() {
 #[test]
 fn evaluation_is_the_same_bytes_on_any_number_of_threads() {
     let (_folder, log) = shop_log(600);
-    for model in ["mp", "random", "pure-svd", "ga-satf", "la-satf", "ease", "vmis-knn", "transitions"] {
+    for model in
+        ["mp", "random", "pure-svd", "ga-satf", "la-satf", "d-satf", "ease", "vmis-knn", "transitions"]
+    {
         let on = |threads: &str| {
             let outcome = satf(&[
                 "evaluate",

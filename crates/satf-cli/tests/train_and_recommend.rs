@@ -56,8 +56,8 @@ fn rows(text: &str) -> Vec<(String, String, f32, u64)> {
 fn a_model_is_trained_validated_and_shown() {
     let (folder, log) = shop_log(600);
     let model = path(folder.path(), "shop.satf");
-    let trained =
-        train(&log, &model, &["--validate", "1month", "--set", "item_rank=40", "--quantize", "half"]);
+    let la_satf = ["--model", "la-satf", "--set", "item_rank=40", "--validate", "1month"];
+    let trained = train(&log, &model, &[&la_satf[..], &["--quantize", "half"]].concat());
     let manifest = &trained["manifest"];
     assert_eq!((&manifest["model"], &manifest["quantization"]), (&"la-satf".into(), &"half".into()));
     let best = manifest["validation"]["best_iteration"].as_u64().unwrap();
@@ -78,18 +78,7 @@ fn a_model_is_trained_validated_and_shown() {
     assert_eq!(json["lag_weights"].as_array().unwrap().len(), 49);
 
     // What it costs is said.
-    let text = satf(&[
-        "train",
-        &log,
-        "-o",
-        &model,
-        "--validate",
-        "1month",
-        "--set",
-        "item_rank=40",
-        "--quantize",
-        "int8",
-    ]);
+    let text = satf(&[&["train", &log, "-o", &model], &la_satf[..], &["--quantize", "int8"]].concat());
     assert!(
         text.stderr.contains("in single precision") && text.stderr.contains("in int8"),
         "{}",

@@ -68,6 +68,15 @@ pub struct Memory {
 #[error("stopped on request; nothing was written")]
 pub struct Cancelled;
 
+/// A monitor that can stop work and shows nothing: for work that is part of something whose progress is shown.
+pub(crate) struct OnlyCancels<'a>(pub(crate) &'a dyn Monitor);
+
+impl Monitor for OnlyCancels<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
 /// An error if the caller wants to stop.
 pub fn check_cancelled(monitor: &dyn Monitor) -> Result<(), Cancelled> {
     if monitor.is_cancelled() { Err(Cancelled) } else { Ok(()) }

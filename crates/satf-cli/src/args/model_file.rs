@@ -32,7 +32,7 @@ pub(crate) struct TrainArguments {
     /// A TOML file with keys of the model
     #[arg(long, value_name = "FILE", help_heading = "Models")]
     pub(crate) config: Option<PathBuf>,
-    /// A key of the model, such as item_rank=200; may be repeated
+    /// A key of the model, such as rank=200; may be repeated
     #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append, help_heading = "Models")]
     pub(crate) set: Vec<String>,
     /// Memory that training may take, such as 1GiB or 800MB, for models that plan for it

@@ -25,8 +25,8 @@ use super::{LogArguments, ModelArguments, ProtocolArguments};
   satf tune status beauty
 
 A trial is one training. It is scored on the validation part after every iteration and for every value of keys that
-play no part in training (rescaled; rank of pure-svd), so it stands for many configurations. At the end the best of them
-is trained on training and validation part, and scored once on the test part.
+play no part in training (rescaled; rank of pure-svd; balance and regularization of d-satf), so it stands for many
+configurations. At the end the best of them is trained on training and validation part, and scored once on the test part.
 
 Every trial is on disk before the next begins. The same command again goes on where it was stopped, killed or ended by
 a power cut, and ends with the same result; --trials, --time-budget and --jobs may change.

@@ -34,6 +34,11 @@ impl ItemRows {
         ItemRows { offsets, items, weights }
     }
 
+    /// No weights at all.
+    pub(super) fn empty(num_items: usize) -> Self {
+        ItemRows { offsets: vec![0; num_items + 1], items: Vec::new(), weights: Vec::new() }
+    }
+
     /// Rows as they lie in a file, one an item of the catalogue.
     pub(super) fn from_tensors(tensors: &StoredTensors<'_>, names: RowNames) -> Result<Self, TensorError> {
         let (offsets, items) = tensors.item_rows(names[0], names[1], Some(tensors.num_items()))?;
@@ -139,14 +144,17 @@ impl RowSums {
         *sum += weight;
     }
 
+    /// Takes all weights out, items ascending.
+    pub(super) fn drain(&mut self, mut take: impl FnMut(ItemIndex, f64)) {
+        self.used.sort_unstable();
+        for item in self.used.drain(..) {
+            take(ItemIndex(item), std::mem::take(&mut self.sums[item as usize]));
+        }
+    }
+
     /// Appends the row, scaled, and leaves it empty.
     pub(super) fn drain_into(&mut self, chunk: &mut RowChunk, scale: impl Fn(usize) -> f64) {
-        self.used.sort_unstable();
-        for &item in &self.used {
-            let sum = std::mem::take(&mut self.sums[item as usize]);
-            chunk.push(ItemIndex(item), (sum * scale(item as usize)) as f32);
-        }
-        self.used.clear();
+        self.drain(|item, sum| chunk.push(item, (sum * scale(item.get())) as f32));
         chunk.end_row();
     }
 }

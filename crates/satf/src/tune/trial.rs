@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::Grid;
 use crate::evaluate::{Estimate, EvaluateError, EvaluateOptions, Metric, SeenPolicy, evaluate};
 use crate::models::{ConfigError, Iteration, ModelError, Recommender, Snapshot, Variant};
-use crate::monitor::{Cancelled, Monitor, check_cancelled};
+use crate::monitor::{Cancelled, Monitor, OnlyCancels, check_cancelled};
 use crate::prepare::Partition;
 
 /// What a trial showed: one line of the trial log.
@@ -35,7 +35,7 @@ pub struct Trial {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Score {
-    /// Its keys beyond those of the training: `num_iters` or `epochs`, `rescaled`, `rank`.
+    /// Its keys beyond those of the training: `num_iters` or `epochs`, `rescaled`, `rank`, `balance`, `regularization`.
     pub keys: Map<String, Value>,
     /// The metric.
     pub value: f64,
@@ -166,15 +166,6 @@ impl Scoring<'_> {
 impl Score {
     fn new(keys: Map<String, Value>, estimate: Estimate) -> Self {
         Score { keys, value: estimate.value, stderr: estimate.stderr }
-    }
-}
-
-/// A monitor that can stop work and shows nothing: progress is that of the trials.
-struct OnlyCancels<'a>(&'a dyn Monitor);
-
-impl Monitor for OnlyCancels<'_> {
-    fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled()
     }
 }
 

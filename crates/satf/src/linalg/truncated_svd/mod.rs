@@ -11,7 +11,8 @@
 //! the vectors returned. Divided by $\sigma_i$ this is $\lVert A^T u_i - \sigma_i v_i \rVert \le \varepsilon
 //! \lVert A \rVert$ with $u_i = A v_i / \sigma_i$: the triplet is exact for a matrix that differs from $A$ by at
 //! most $\varepsilon \lVert A \rVert$. Errors of the singular values are of the order of $\varepsilon^2$ where they
-//! are separated. This is an iteration to convergence, not a sketch.
+//! are separated. This is an iteration to convergence, not a sketch;
+//! [`leading_space`] is the rough alternative.
 //!
 //! Directions with $\sigma_i \le \varepsilon \sigma_1$ cannot be told from zero under such a perturbation: they are
 //! not returned, and [`Info::rank`] is lower than the rank asked for.

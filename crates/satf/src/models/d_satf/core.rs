@@ -19,7 +19,8 @@
 //!
 //! $$ G = V^T C V, \qquad C_{ab} = \sum q \, K(|s - t|) \text{ over all positions } s \text{ of } a \text{ and } t \text{ of } b \text{ in one history} . $$
 //!
-//! $C$ is a matrix of pairs like the memory. It is counted, up to the memory's window, and no feature is ever made.
+//! $C$ is a matrix of pairs like the memory. Its rows are counted one by one, up to the memory's window, and go into $G$ at once: no
+//! feature is ever made. Cut at the window, $G$ may have slightly negative eigenvalues, which count as 0. Baskets are not averaged here.
 //!
 //! One eigendecomposition $G = Q \Lambda Q^T$ serves all values of $\lambda$. Cost: $2r$ operations a pair, twice, and $10 r^3 + 4 n r^2$ for the rest.
 
@@ -29,12 +30,11 @@ use rayon::prelude::*;
 use crate::interactions::ItemIndex;
 use crate::linalg::dense::{matmul, symmetric_eigen};
 use crate::models::ModelError;
-use crate::models::item_rows::{ItemRows, Positions, RowChunk, RowSums};
+use crate::models::item_rows::{ItemRows, Positions, RowSums};
 use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::Histories;
 
 /// An item space by rows, as gathers want it.
-#[derive(Clone)]
 pub(super) struct ItemSpace {
     rank: usize,
     rows: Vec<f64>,
@@ -65,6 +65,20 @@ impl ItemSpace {
         MatRef::from_row_major_slice(&self.rows, self.rows.len() / self.rank.max(1), self.rank)
     }
 
+    /// Adds a multiple of a row.
+    fn add_row(&self, item: ItemIndex, weight: f64, to: &mut [f64]) {
+        let row = &self.rounded[item.get() * self.rank..][..self.rank];
+        to.iter_mut().zip(row).for_each(|(sum, &value)| *sum += weight * f64::from(value));
+    }
+
+    /// $V^T Y$ for as many rows of $Y$ as there are items.
+    fn transpose_times(&self, rows: &[f64]) -> Mat<f64> {
+        let rows = MatRef::from_row_major_slice(rows, rows.len() / self.rank.max(1), self.rank);
+        let mut product = Mat::zeros(self.rank, self.rank);
+        matmul(product.as_mut(), Accum::Replace, self.as_mat().transpose(), rows, 1.0);
+        product
+    }
+
     /// $V R$, row after row.
     pub(super) fn times(&self, core: MatRef<'_, f64>) -> Vec<f64> {
         let mut product = vec![0.0; self.rows.len()];
@@ -87,14 +101,14 @@ impl NormalEquations {
     pub(super) fn new(
         space: &ItemSpace,
         memory: &ItemRows,
-        co_occurrences: &ItemRows,
+        moments: MatRef<'_, f64>,
         monitor: &dyn Monitor,
     ) -> Result<Self, ModelError> {
         monitor.begin("learning the core", 0);
-        let moments = seen_through(space, co_occurrences, monitor)?;
         let cross = seen_through(space, memory, monitor)?;
-        let (eigenvalues, eigenvectors) = symmetric_eigen(moments.as_ref()).map_err(|error| {
-            ModelError::Numerics { model: super::DSatfConfig::NAME, reason: format!("{error:?}") }
+        let (eigenvalues, eigenvectors) = symmetric_eigen(moments).map_err(|error| ModelError::Numerics {
+            model: super::DSatfConfig::NAME,
+            reason: format!("{error:?}"),
         })?;
         let mut rotated = Mat::zeros(space.rank, space.rank);
         matmul(rotated.as_mut(), Accum::Replace, eigenvectors.transpose(), cross.as_ref(), 1.0);
@@ -114,23 +128,25 @@ impl NormalEquations {
     }
 }
 
-/// $C$: what every two items of the log count together in the second moments of the features.
-pub(super) fn co_occurrences(
+/// $G$, from the pairs of every item.
+pub(super) fn second_moments(
+    space: &ItemSpace,
     histories: &Histories,
     lag_weights: &[f64],
     window: usize,
     user_power: f64,
     monitor: &dyn Monitor,
-) -> Result<ItemRows, ModelError> {
+) -> Result<Mat<f64>, ModelError> {
     let num_items = histories.num_items();
     let positions = Positions::of(histories, &histories.popularity());
     let longest = histories.iter().map(<[ItemIndex]>::len).max().unwrap_or(0);
     let weights = autocorrelation(lag_weights, window.min(longest));
     monitor.begin("counting what stands together", num_items as u64);
-    let chunks = positions.each_item(
+    // Rows of C V, those of consecutive items in a chunk.
+    let images: Vec<Vec<f64>> = positions.each_item(
         monitor,
         || RowSums::new(num_items),
-        |row, _, places, chunk: &mut RowChunk| {
+        |row, _, places, images: &mut Vec<f64>| {
             for &(user, at) in places {
                 let items = histories.items_of(user);
                 let at = at as usize;
@@ -139,10 +155,13 @@ pub(super) fn co_occurrences(
                 let before = items[..at].iter().rev().zip(&weights[1..]);
                 after.chain(before).for_each(|(&item, &weight)| row.add(item, user_weight * weight));
             }
-            row.drain_into(chunk, |_| 1.0);
+            let start = images.len();
+            images.resize(start + space.rank, 0.0);
+            let image = &mut images[start..];
+            row.drain(|item, weight| space.add_row(item, weight, image));
         },
     )?;
-    Ok(ItemRows::from_chunks(chunks))
+    Ok(space.transpose_times(&images.concat()))
 }
 
 /// $K(0), \dots, K(\text{most})$ of lag weights.
@@ -153,21 +172,15 @@ fn autocorrelation(lag_weights: &[f64], most: usize) -> Vec<f64> {
     (0..=most).map(product).collect()
 }
 
-/// $V^T M V$ for weights $M$ of pairs.
-fn seen_through(space: &ItemSpace, pairs: &ItemRows, monitor: &dyn Monitor) -> Result<Mat<f64>, ModelError> {
+/// $V^T T V$.
+fn seen_through(space: &ItemSpace, memory: &ItemRows, monitor: &dyn Monitor) -> Result<Mat<f64>, ModelError> {
     check_cancelled(monitor)?;
-    let rank = space.rank;
     let mut images = vec![0.0; space.rows.len()];
-    images.par_chunks_mut(rank.max(1)).enumerate().for_each(|(source, image)| {
-        let (targets, weights) = pairs.row(ItemIndex(source as u32));
-        for (target, &weight) in targets.iter().zip(weights) {
-            let weight = f64::from(weight);
-            let row = &space.rounded[target.get() * rank..][..rank];
-            image.iter_mut().zip(row).for_each(|(sum, &value)| *sum += weight * f64::from(value));
+    images.par_chunks_mut(space.rank.max(1)).enumerate().for_each(|(source, image)| {
+        let (targets, weights) = memory.row(ItemIndex(source as u32));
+        for (&target, &weight) in targets.iter().zip(weights) {
+            space.add_row(target, f64::from(weight), image);
         }
     });
-    let images = MatRef::from_row_major_slice(&images, images.len() / rank.max(1), rank);
-    let mut product = Mat::zeros(rank, rank);
-    matmul(product.as_mut(), Accum::Replace, space.as_mat().transpose(), images, 1.0);
-    Ok(product)
+    Ok(space.transpose_times(&images))
 }

@@ -18,14 +18,14 @@
 //!
 //! $$ \hat n_{ab} = (n_{ab} + n_{ba}) \, \frac{n_{ab} + \alpha u}{n_{ab} + n_{ba} + 2 \alpha u} , $$
 //!
-//! with $u = Q / \sum_{a,b} n_{ab}$, the weight of a typical occurrence. Pairs seen once are nearly symmetric where order is noise; pairs
+//! with $u = Q / \sum_{a,b} n_{ab}$, the weight of a typical occurrence of this kind. Pairs seen once are nearly symmetric where order is noise; pairs
 //! seen often keep the direction they have.
 //!
 //! # Evidence
 //!
 //! $$ T_{ab} = \phi(\hat n_{ab} + \theta \, \hat n'_{ab}) \, c_a^{-p_s} \, c_b^{-p_t}, \qquad \phi(x) = k u \ln\Bigl(1 + \frac{x}{k u}\Bigr) $$
 //!
-//! for item counts $c$, where $\hat n'$ is of pairs taken at one time, which count $\theta$ times as much. Evidence grows in step with what was
+//! for item counts $c$ and the typical weight $u$ of pairs of all kinds, where $\hat n'$ is of pairs taken at one time, which count $\theta$ times as much. Evidence grows in step with what was
 //! seen as long as that is little, and with its logarithm beyond $k$ typical occurrences: a history speaks with the many items in it,
 //! and none of them should drown the others. `O(rows * window)` time; nothing but distinct pairs is stored.
 
@@ -149,6 +149,18 @@ pub(super) fn fit(
         row.drain_into(chunk, &directions, [params.together, 1.0, 1.0, 1.0], saturation, scale);
     })?;
     Ok((ItemRows::from_chunks(chunks), directions.map(|direction| direction.agreement)))
+}
+
+/// The most pairs there can be: what stands near each other, both ways, at most every two items.
+pub(super) fn most_pairs(histories: &Histories, window: usize) -> u64 {
+    let near = |items: &[ItemIndex]| {
+        let (len, window) = (items.len() as u64, window.min(items.len()) as u64);
+        // The first positions have fewer before them.
+        window * len - window * (window + 1) / 2
+    };
+    let occurrences: u64 = histories.iter().map(near).sum();
+    let items = histories.num_items() as u64;
+    occurrences.saturating_mul(2).min(items.saturating_mul(items))
 }
 
 /// Everything that is needed to count the pairs of an item.

@@ -7,8 +7,8 @@
 //! * The memory $T$ ([`memory`]) knows single pairs of items, and how surely they keep their order.
 //! * The core $R$ ([`core`]) knows what is like what: pairs that nobody has taken yet.
 //! * The trend $\tau_b$ is how much of what was ever taken of $b$ was taken of late, to the power `trend`.
-//! * $\sigma_T$ and $\sigma_R$ are the root mean squares of scores after a single item drawn from the log, so that the balance $\beta$
-//!   means the same on every log.
+//! * $\sigma_T$ and $\sigma_R$ are the root mean squares of the length of the score vector after a single item drawn from the log, trend
+//!   aside, so that the balance $\beta$ means the same on every log.
 //!
 //! Everything is linear in the weights of a history: the share of an item in a score is its term of the sum.
 
@@ -22,7 +22,7 @@ mod trend;
 
 use serde::{Deserialize, Serialize};
 
-use self::core::{ItemSpace, NormalEquations, co_occurrences};
+use self::core::{ItemSpace, NormalEquations, second_moments};
 use self::memory::MemoryParams;
 use self::recommender::DSatf;
 use self::rehearsal::rehearse;
@@ -41,7 +41,7 @@ const DEFAULT_RANK: usize = 500;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DSatfConfig {
-    /// How far apart two positions of one history may be to be a pair: at least 1 (default 50).
+    /// How far apart two positions of one history may be to be a pair: 1 to 100000 (default 50).
     pub window: usize,
     /// Exponent of the fall of a pair's weight with its distance: 0 to 10 (default: learned).
     pub distance_decay: Option<f64>,
@@ -49,7 +49,7 @@ pub struct DSatfConfig {
     pub together: Option<f64>,
     /// Exponent of the division of a history's pairs by its length: 0 to 2 (default 0.25).
     pub user_power: f64,
-    /// How many typical occurrences of a pair it takes until more of them count with their logarithm: above 0 (default 30).
+    /// How many typical occurrences of a pair it takes until more of them count with their logarithm: 1e-6 to 1e12 (default 30).
     pub saturation: f64,
     /// Exponent of the division by the popularity of the earlier item: 0 to 2 (default 0.25).
     pub source_power: f64,
@@ -61,21 +61,30 @@ pub struct DSatfConfig {
     pub basket_order: Option<f64>,
     /// Exponent of the share of an item's events that are recent: 0 (none) to 2 (default: learned).
     pub trend: Option<f64>,
-    /// Days after which an event counts 1/e as recent: above 0 (default 60).
+    /// Days after which an event counts 1/e as recent: above 0, at most 1e12 (default 60).
     pub trend_days: f64,
     /// Share of the core in a score: 0 (memory alone) to 1 (core alone) (default 0.25).
     pub balance: f64,
-    /// Columns of the item space: 1 to the smaller of users and items (default: 500, at most a quarter of the items).
+    /// Columns of the item space: 1 to the smaller of users and items (default: 500, at most a quarter of the items and all users).
     pub rank: Option<usize>,
     /// Exponent `s` of the popularity debiasing of the item space, -10 to 10 (default 0.4).
     pub scaling: f64,
-    /// Ridge of the core in units of the mean eigenvalue: above 0 (default 0.1).
+    /// Ridge of the core in units of the mean eigenvalue: above 0, at most 1e12 (default 0.1).
     pub regularization: f64,
-    /// Newest items of a history that count when it is scored: at least 1 (default 200).
+    /// Newest items of a history that count when it is scored: 1 to 100000 (default 200).
     pub max_len: usize,
     /// Seed of the solver's random start.
     pub seed: u64,
+    /// Most memory that training may take, in bytes (default 8 GiB).
+    pub memory_bytes: Option<u64>,
 }
+
+/// What [`DSatfConfig::memory_bytes`] means if it is not given.
+const DEFAULT_MEMORY_BYTES: u64 = 8 << 30;
+
+/// Bytes a pair takes while the memory is put together, and an entry of an item space while the core is learned.
+const BYTES_A_PAIR: u64 = 16;
+const BYTES_A_FACTOR: u64 = 28;
 
 impl Default for DSatfConfig {
     fn default() -> Self {
@@ -97,6 +106,7 @@ impl Default for DSatfConfig {
             regularization: 0.1,
             max_len: 200,
             seed: 0,
+            memory_bytes: None,
         }
     }
 }
@@ -116,6 +126,30 @@ impl DSatfConfig {
             basket_order: self.basket_order.unwrap_or(start.basket_order),
             trend: self.trend.unwrap_or(start.trend),
         }
+    }
+
+    /// The columns of the item space.
+    fn rank_on(&self, histories: &Histories) -> usize {
+        self.rank.unwrap_or_else(|| default_rank(histories, DEFAULT_RANK))
+    }
+
+    /// An error if pairs and factors may take more memory than allowed.
+    fn check_memory(&self, histories: &Histories) -> Result<(), ModelError> {
+        let (items, rank) = (histories.num_items() as u64, self.rank_on(histories) as u64);
+        let pairs = memory::most_pairs(histories, self.window);
+        let factors = items.saturating_mul(rank).saturating_mul(BYTES_A_FACTOR);
+        let needed = pairs.saturating_mul(BYTES_A_PAIR).saturating_add(factors);
+        let allowed = self.memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES);
+        if needed <= allowed {
+            return Ok(());
+        }
+        Err(ModelError::Memory {
+            model: Self::NAME,
+            what: format!("up to {pairs} pairs of items and {items} x {rank} item factors"),
+            needed,
+            allowed,
+            hint: "lower window or rank, drop rare items, or raise memory_bytes",
+        })
     }
 
     /// The keys that can be learned, as far as they are given.
@@ -200,6 +234,7 @@ impl Learner for DSatfConfig {
         }
         let ranges = [
             ("user_power", self.user_power, 0.0, 2.0),
+            ("saturation", self.saturation, 1e-6, 1e12),
             ("source_power", self.source_power, 0.0, 2.0),
             ("balance", self.balance, 0.0, 1.0),
             ("scaling", self.scaling, -10.0, 10.0),
@@ -211,12 +246,7 @@ impl Learner for DSatfConfig {
                 faults.push(Fault::new(field, value, format!("{least} to {most}")));
             }
         }
-        let above_zero = [
-            ("saturation", self.saturation),
-            ("trend_days", self.trend_days),
-            ("regularization", self.regularization),
-        ];
-        for (field, value) in above_zero {
+        for (field, value) in [("trend_days", self.trend_days), ("regularization", self.regularization)] {
             if !(value > 0.0 && value <= 1e12) {
                 faults.push(Fault::new(field, value, "above 0, at most 1e12"));
             }
@@ -229,7 +259,8 @@ impl Learner for DSatfConfig {
 
     fn check_on(&self, histories: &Histories) -> Result<(), ModelError> {
         self.check()?;
-        check_rank(Self::NAME, self.rank, histories)
+        check_rank(Self::NAME, self.rank, histories)?;
+        self.check_memory(histories)
     }
 
     fn variant_keys(&self) -> &'static [&'static str] {
@@ -253,12 +284,13 @@ impl Learner for DSatfConfig {
 
         let lag_weights = keys.lag_weights(max_len);
         let core = if self.balance > 0.0 {
-            let rank = self.rank.unwrap_or_else(|| default_rank(histories, DEFAULT_RANK));
+            let rank = self.rank_on(histories);
             let v = rough_item_space(Self::NAME, histories, rank, self.scaling, self.seed, monitor)?;
             let space = ItemSpace::new(v.as_ref());
+            drop(v);
             let by_lag = lag_weights.by_lag().unwrap_or_default();
-            let together = co_occurrences(histories, by_lag, window, user_power, monitor)?;
-            let equations = NormalEquations::new(&space, &memory, &together, monitor)?;
+            let moments = second_moments(&space, histories, by_lag, window, user_power, monitor)?;
+            let equations = NormalEquations::new(&space, &memory, moments.as_ref(), monitor)?;
             Some((space, equations))
         } else {
             None
@@ -308,7 +340,7 @@ impl Snapshot for Fitted {
         let model = DSatf::new(balance, weights, memory, core, &self.trend, &self.popularity);
         model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
             model: DSatfConfig::NAME,
-            reason: "the factors of the core are not finite".to_owned(),
+            reason: "the memory or the factors of the core are not finite".to_owned(),
         })
     }
 }

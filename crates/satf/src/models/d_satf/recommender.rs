@@ -39,8 +39,15 @@ impl DSatf {
         let memory_size = root_mean_square(popularity, |item| {
             memory.row(ItemIndex(item as u32)).1.iter().map(|&weight| f64::from(weight).powi(2)).sum()
         });
+        if !memory_size.is_finite() {
+            return None;
+        }
         let scale = if memory_size > 0.0 { (1.0 - balance) / memory_size } else { 0.0 };
-        memory.scale_columns(|item| scale * trend[item.get()]);
+        if scale > 0.0 {
+            memory.scale_columns(|item| scale * trend[item.get()]);
+        } else {
+            memory = ItemRows::empty(num_items);
+        }
         let core = match core {
             None => None,
             Some((space, core)) => {
@@ -49,12 +56,12 @@ impl DSatf {
                 let size = root_mean_square(popularity, |item| {
                     right[item * rank..][..rank].iter().map(|value| value * value).sum()
                 });
-                let scale = if size > 0.0 { balance / size } else { 0.0 };
+                let scale = if size > 0.0 { 1.0 / size } else { 0.0 };
                 let row = |item: usize| {
-                    space.row(item).iter().map(move |value| (value * scale * trend[item]) as f32)
+                    space.row(item).iter().map(move |value| (value * balance * trend[item]) as f32)
                 };
                 let left: Arc<[f32]> = (0..num_items).flat_map(row).collect();
-                let right: Arc<[f32]> = right.iter().map(|&value| value as f32).collect();
+                let right: Arc<[f32]> = right.iter().map(|&value| (value * scale) as f32).collect();
                 Some(FoldIn::new(num_items, left, right, lag_weights.clone())?)
             }
         };

@@ -18,7 +18,7 @@ use super::{GivenParams, Keys};
 use crate::interactions::{ItemIndex, Timestamp, UserIndex};
 use crate::models::ModelError;
 use crate::models::item_rows::ItemRows;
-use crate::monitor::{Monitor, check_cancelled};
+use crate::monitor::{Monitor, OnlyCancels, check_cancelled};
 use crate::prepare::Histories;
 
 /// Most events that are predicted.
@@ -40,6 +40,8 @@ const CUTOFF: usize = 10;
 struct Dimension {
     name: &'static str,
     values: &'static [f64],
+    /// Whether it only matters where items are taken at one time.
+    of_baskets: bool,
     key: fn(&mut Keys) -> &mut f64,
 }
 
@@ -48,17 +50,39 @@ const DIMENSIONS: [Dimension; 6] = [
     Dimension {
         name: "recency_decay",
         values: &[0.35, 0.5, 0.75, 1.0, 1.25],
+        of_baskets: false,
         key: |keys| &mut keys.recency_decay,
     },
-    Dimension { name: "basket_order", values: &[0.0, 0.5, 1.0], key: |keys| &mut keys.basket_order },
+    Dimension {
+        name: "basket_order",
+        values: &[0.0, 0.5, 1.0],
+        of_baskets: true,
+        key: |keys| &mut keys.basket_order,
+    },
     Dimension {
         name: "distance_decay",
         values: &[0.25, 0.5, 0.75, 1.0, 1.5],
+        of_baskets: false,
         key: |keys| &mut keys.distance_decay,
     },
-    Dimension { name: "target_power", values: &[0.1, 0.2, 0.3, 0.4], key: |keys| &mut keys.target_power },
-    Dimension { name: "trend", values: &[0.0, 0.15, 0.3, 0.45], key: |keys| &mut keys.trend },
-    Dimension { name: "together", values: &[1.0, 2.0, 4.0], key: |keys| &mut keys.together },
+    Dimension {
+        name: "target_power",
+        values: &[0.1, 0.2, 0.3, 0.4],
+        of_baskets: false,
+        key: |keys| &mut keys.target_power,
+    },
+    Dimension {
+        name: "trend",
+        values: &[0.0, 0.15, 0.3, 0.45],
+        of_baskets: false,
+        key: |keys| &mut keys.trend,
+    },
+    Dimension {
+        name: "together",
+        values: &[1.0, 2.0, 4.0],
+        of_baskets: true,
+        key: |keys| &mut keys.together,
+    },
 ];
 
 /// Learns the keys that are not fixed, starting from `keys`.
@@ -73,10 +97,12 @@ pub(super) fn rehearse(
         return Ok(keys);
     }
     let Some(stage) = Stage::new(histories, given) else { return Ok(keys) };
-    let learned = DIMENSIONS.iter().filter(|dimension| !is_fixed(dimension.name));
+    let has_baskets = stage.with_previous.contains(&true);
+    let matters = |dimension: &&Dimension| has_baskets || !dimension.of_baskets;
+    let learned = DIMENSIONS.iter().filter(|dimension| !is_fixed(dimension.name)).filter(matters);
     let tries = learned.clone().map(|dimension| dimension.values.len() as u64).sum();
     monitor.begin("rehearsing on the newest events", tries);
-    let mut memory = stage.memory(&keys)?;
+    let mut memory = stage.memory(&keys, monitor)?;
     let mut best = stage.gains(&keys, &memory);
     for dimension in learned {
         for &value in dimension.values {
@@ -87,7 +113,7 @@ pub(super) fn rehearse(
             }
             let mut tried = keys;
             *(dimension.key)(&mut tried) = value;
-            let rebuilt = if tried.counts_as(&keys) { None } else { Some(stage.memory(&tried)?) };
+            let rebuilt = if tried.counts_as(&keys) { None } else { Some(stage.memory(&tried, monitor)?) };
             let gains = stage.gains(&tried, rebuilt.as_ref().unwrap_or(&memory));
             tracing::debug!(key = dimension.name, value, ndcg = mean(&gains), "rehearsed");
             if is_better(&gains, &best) {
@@ -120,11 +146,12 @@ impl<'a> Stage<'a> {
         let past = histories.until(cut);
         let popularity = past.popularity();
         let mut events = Vec::new();
+        let mut last_taken_by = vec![None; histories.num_items()];
         for user in (0..histories.num_users() as u32).map(UserIndex) {
-            let items = histories.items_of(user);
-            for position in past.items_of(user).len().max(1)..items.len() {
-                let target = items[position];
-                if popularity[target.get()] > 0 && !items[..position].contains(&target) {
+            let first = past.items_of(user).len().max(1);
+            for (position, target) in histories.items_of(user).iter().enumerate() {
+                let is_new = last_taken_by[target.get()].replace(user) != Some(user);
+                if is_new && position >= first && popularity[target.get()] > 0 {
                     events.push((user, position));
                 }
             }
@@ -135,8 +162,8 @@ impl<'a> Stage<'a> {
         let sums = sums_an_event(&past, &events, params);
         let affordable = (MOST_SUMS / sums.max(1)).clamp(LEAST_EVENTS, MOST_EVENTS);
         // Evenly spread over users if there are too many.
-        let step = events.len().div_ceil(affordable);
-        let events = events.into_iter().step_by(step).collect();
+        let kept = affordable.min(events.len());
+        let events = (0..kept).map(|at| events[at * events.len() / kept]).collect();
         let trend = Trend::new(&past, params.trend_days);
         Some(Stage {
             histories,
@@ -150,9 +177,9 @@ impl<'a> Stage<'a> {
     }
 
     /// The memory without the scale of targets, which scores apply.
-    fn memory(&self, keys: &Keys) -> Result<ItemRows, ModelError> {
+    fn memory(&self, keys: &Keys, monitor: &dyn Monitor) -> Result<ItemRows, ModelError> {
         let unscaled = Keys { target_power: 0.0, ..*keys };
-        Ok(memory::fit(&unscaled.memory_params(&self.params), &self.past, &())?.0)
+        Ok(memory::fit(&unscaled.memory_params(&self.params), &self.past, &OnlyCancels(monitor))?.0)
     }
 
     /// NDCG@10 of every event.
@@ -194,7 +221,11 @@ fn is_better(gains: &[f64], others: &[f64]) -> bool {
 }
 
 /// What the target gains: the discount of its rank among all items but those seen, 0 beyond the cutoff.
-fn gain(scores: &[f64], scale: &[f64], seen: &[ItemIndex], target: ItemIndex) -> f64 {
+/// Overwrites scores, which are not negative, of the items seen.
+fn gain(scores: &mut [f64], scale: &[f64], seen: &[ItemIndex], target: ItemIndex) -> f64 {
+    for item in seen {
+        scores[item.get()] = -1.0;
+    }
     let score = |item: usize| scores[item] * scale[item];
     let own = score(target.get());
     let is_before = |item: usize| match score(item).total_cmp(&own) {
@@ -202,20 +233,16 @@ fn gain(scores: &[f64], scale: &[f64], seen: &[ItemIndex], target: ItemIndex) ->
         Ordering::Equal => item < target.get(),
         Ordering::Less => false,
     };
-    let mut before = (0..scores.len()).filter(|&item| is_before(item)).count();
-    let mut distinct: Vec<ItemIndex> = seen.to_vec();
-    distinct.sort_unstable();
-    distinct.dedup();
-    before -= distinct.iter().filter(|item| is_before(item.get())).count();
+    let before = (0..scores.len()).filter(|&item| is_before(item)).count();
     if before < CUTOFF { 1.0 / (before as f64 + 2.0).log2() } else { 0.0 }
 }
 
-/// About how many entries of the memory the score of an event sums: items of its history, times their neighbours.
+/// About how many steps the score of an event takes: items of its history, times their neighbours, and once through the catalogue.
 fn sums_an_event(past: &Histories, events: &[(UserIndex, usize)], params: &GivenParams) -> usize {
     let mean_len =
         events.iter().map(|(_, position)| (*position).min(params.max_len)).sum::<usize>() / events.len();
     let neighbours = past.num_rows() / past.num_items().max(1) * 2 * params.window;
-    mean_len * neighbours.min(past.num_items())
+    mean_len * neighbours.min(past.num_items()) + past.num_items()
 }
 
 /// The time after which the newest rows lie.

@@ -165,8 +165,8 @@ proptest! {
         let rank = 3;
         let v = orthonormal(ITEMS, rank);
         let space = ItemSpace::new(v.as_ref());
-        let together = co_occurrences(&log, &lag_weights, ITEMS * 4, params.user_power, &()).unwrap();
-        let equations = NormalEquations::new(&space, &memory, &together, &()).unwrap();
+        let moments = second_moments(&space, &log, &lag_weights, ITEMS * 4, params.user_power, &()).unwrap();
+        let equations = NormalEquations::new(&space, &memory, moments.as_ref(), &()).unwrap();
         let core = equations.core(ridge);
 
         // A history is remembered until its last item has no weight any more.
@@ -366,6 +366,29 @@ fn one_training_serves_every_balance_and_ridge() {
 }
 
 #[test]
+fn too_little_memory_is_said_before_anything_is_counted() {
+    let log = chain(|items, _| (items[items.len() - 1] + 1) % 40);
+    let config = DSatfConfig { memory_bytes: Some(1000), ..Default::default() };
+    let Err(ModelError::Memory { needed, allowed: 1000, .. }) = config.check_on(&log) else {
+        panic!("allowed")
+    };
+    // Every two of 40 items, and 10 columns: a quarter of the items.
+    assert_eq!(needed, 1600 * BYTES_A_PAIR + 40 * 10 * BYTES_A_FACTOR);
+    DSatfConfig { memory_bytes: Some(needed), ..Default::default() }.check_on(&log).unwrap();
+}
+
+#[test]
+fn there_are_never_more_pairs_than_said() {
+    let log = chain(|items, noise| if noise % 3 == 0 { noise } else { (items[0] + noise) % 40 });
+    for window in [1, 3, 7, 50] {
+        let memory = memory::fit(&plain(window), &log, &()).unwrap().0;
+        let pairs: usize = (0..40).map(|item| memory.row(ItemIndex(item)).0.len()).sum();
+        assert!(pairs as u64 <= memory::most_pairs(&log, window), "{pairs} pairs within {window}");
+    }
+    assert_eq!(memory::most_pairs(&histories(9, &[vec![(0, 0), (1, 1), (2, 2), (3, 3)]]), 2), 10);
+}
+
+#[test]
 fn all_faults_are_named_at_once() {
     let config = DSatfConfig {
         window: 0,
@@ -375,6 +398,7 @@ fn all_faults_are_named_at_once() {
         regularization: 0.0,
         rank: Some(0),
         recency_decay: Some(f64::NAN),
+        saturation: 1e-300,
         ..Default::default()
     };
     let message = config.check().unwrap_err().to_string();
@@ -386,6 +410,7 @@ fn all_faults_are_named_at_once() {
         "regularization = 0",
         "rank = 0",
         "recency_decay = NaN",
+        "saturation = ",
     ] {
         assert!(message.contains(fault), "{fault}: {message}");
     }
