@@ -93,15 +93,15 @@ const START: &str = "recency_decay = 1.0\nbasket_order = 0.0\ndistance_decay = 0
 
 /// What is tried for the memory, one key at a time, twice around.
 const MEMORY: [(&str, &[f64]); 9] = [
-    ("recency_decay", &[0.6, 0.8, 1.0, 1.2]),
+    ("source_power", &[0.15, 0.25, 0.4, 0.6]),
     ("target_power", &[0.1, 0.15, 0.2, 0.25, 0.3]),
-    ("distance_decay", &[0.25, 0.5, 0.75, 1.0]),
     ("saturation", &[5.0, 15.0, 30.0, 100.0]),
+    ("distance_decay", &[0.25, 0.5, 0.75, 1.0]),
     ("trend", &[0.0, 0.15, 0.3, 0.45]),
-    ("source_power", &[0.15, 0.25, 0.4]),
     ("together", &[1.0, 2.0, 4.0]),
     ("basket_order", &[0.0, 1.0]),
     ("user_power", &[0.0, 0.25, 0.5]),
+    ("recency_decay", &[0.6, 0.8, 1.0, 1.2]),
 ];
 
 /// Then for the core.
