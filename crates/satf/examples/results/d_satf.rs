@@ -179,7 +179,11 @@ fn section(dataset: &Dataset, log: &Log, work: &Path) -> Result<String, Error> {
         if dataset.in_full {
             for (label, model) in [("LA-SATF", "la-satf"), ("PureSVD-N", "pure-svd-n")] {
                 let preset = Preset::find(&format!("{model}/{}", dataset.preset))?;
-                others.push((label, preset.model, preset.settings));
+                let mut settings = preset.settings;
+                if ModelEntry::find(&preset.model)?.defaults().contains_key("max_len") {
+                    settings.insert("max_len".to_owned(), Value::Integer(preset.protocol.max_len as i64));
+                }
+                others.push((label, preset.model, settings));
             }
             for (label, model) in [("EASE", "ease"), ("VMIS-kNN", "vmis-knn"), ("transitions", "transitions")]
             {
