@@ -148,6 +148,16 @@ proptest! {
     }
 }
 
+/// A training without the core could serve no balance above 0.
+#[test]
+fn a_training_that_serves_balances_has_both_parts() {
+    let keys = "[keys]\nbalance = [0.3, 0.1, 0.0]\nregularization = [0.1, 1.0]";
+    let space = Space::from_table("mine", &keys.parse().unwrap()).unwrap();
+    let grid = Grid::new(ModelEntry::find("d-satf").unwrap(), &Table::new(), &space, &diagonal(30)).unwrap();
+    assert_eq!((grid.num_trainings(), grid.num_configurations()), (1, 6));
+    assert!(grid.configure(0).unwrap().configuration["balance"].as_f64().unwrap() > 0.0);
+}
+
 fn parts() -> (Partition, Partition) {
     let log = shop(&ShopOptions { users: 250, ..ShopOptions::default() }).unwrap();
     let month = "1month".parse().unwrap();

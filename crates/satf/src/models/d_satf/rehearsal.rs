@@ -253,3 +253,33 @@ fn cut(histories: &Histories) -> Option<Timestamp> {
     let (_, cut, _) = times.select_nth_unstable(at);
     Some(*cut)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_no_chance_is_better() {
+        let others: Vec<f64> = (0..100).map(|event| f64::from(event % 7) / 7.0).collect();
+        assert!(!is_better(&others, &others));
+        let every: Vec<f64> = others.iter().map(|gain| gain + 0.01).collect();
+        assert!(is_better(&every, &others) && !is_better(&others, &every));
+        // Higher on the whole, but by two events that contradict each other.
+        let mut two = others.clone();
+        two[0] += 1.0;
+        two[1] -= 0.5;
+        assert!(!is_better(&two, &others));
+    }
+
+    #[test]
+    fn items_seen_take_no_place_and_ties_go_to_the_lower_index() {
+        let gain = |seen: &[u32], target: u32| {
+            let seen: Vec<ItemIndex> = seen.iter().copied().map(ItemIndex).collect();
+            gain(&mut [3.0, 2.0, 2.0, 0.0], &[1.0; 4], &seen, ItemIndex(target))
+        };
+        assert_eq!(gain(&[0], 1), 1.0);
+        assert_eq!(gain(&[0], 2), 1.0 / 3f64.log2());
+        assert_eq!(gain(&[0, 0, 1], 2), 1.0);
+        assert_eq!(gain(&[], 3), 1.0 / 5f64.log2());
+    }
+}
