@@ -273,13 +273,11 @@ mod tests {
 
     #[test]
     fn items_seen_take_no_place_and_ties_go_to_the_lower_index() {
-        let gain = |seen: &[u32], target: u32| {
-            let seen: Vec<ItemIndex> = seen.iter().copied().map(ItemIndex).collect();
-            gain(&mut [3.0, 2.0, 2.0, 0.0], &[1.0; 4], &seen, ItemIndex(target))
-        };
-        assert_eq!(gain(&[0], 1), 1.0);
-        assert_eq!(gain(&[0], 2), 1.0 / 3f64.log2());
-        assert_eq!(gain(&[0, 0, 1], 2), 1.0);
-        assert_eq!(gain(&[], 3), 1.0 / 5f64.log2());
+        for (seen, target, rank) in [(vec![0], 1, 0), (vec![0], 2, 1), (vec![0, 0, 1], 2, 0), (vec![], 3, 3)]
+        {
+            let seen: Vec<ItemIndex> = seen.into_iter().map(ItemIndex).collect();
+            let gain = gain(&mut [3.0, 2.0, 2.0, 0.0], &[1.0; 4], &seen, ItemIndex(target));
+            assert!((gain - 1.0 / (f64::from(rank) + 2.0).log2()).abs() < 1e-12, "{target}: {gain}");
+        }
     }
 }
