@@ -91,14 +91,15 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn is_cancelled(error: &anyhow::Error) -> bool {
-    let message = Cancelled.to_string();
-    let stopped = |cause: &(dyn std::error::Error + 'static)| {
-        matches!(cause.downcast_ref(), Some(TuneError::Stopped { .. }))
-    };
     error.chain().any(|cause| {
-        cause.is::<Cancelled>()
+        is_request_to_stop(cause)
+            || cause.is::<terminal::Stopped>()
             || cause.is::<reproduce::Stopped>()
-            || stopped(cause)
-            || cause.to_string() == message
+            || matches!(cause.downcast_ref(), Some(TuneError::Stopped { .. }))
     })
+}
+
+/// Whether a cause is the wish to stop; errors that hold it are as transparent as it.
+fn is_request_to_stop(cause: &(dyn std::error::Error + 'static)) -> bool {
+    cause.is::<Cancelled>() || cause.to_string() == Cancelled.to_string()
 }

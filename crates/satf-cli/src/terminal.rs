@@ -5,7 +5,8 @@ use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -22,9 +23,25 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 #[derive(Clone)]
 pub(crate) struct Terminal {
     bar: ProgressBar,
-    iterations: Arc<Mutex<Vec<Iteration>>>,
+    quiet: bool,
+    reported: Arc<Mutex<Reported>>,
+    last_line: Arc<Mutex<Instant>>,
     checkpoints: Option<PathBuf>,
 }
+
+/// Iterations of a training.
+#[derive(Default)]
+pub(crate) struct Reported {
+    /// All of them, also those of earlier runs if it went on from a checkpoint.
+    pub(crate) iterations: Vec<Iteration>,
+    /// Seconds of those of earlier runs.
+    pub(crate) earlier_seconds: f64,
+}
+
+/// Work that shows no bar tells of itself after so long.
+const SILENCE: Duration = Duration::from_secs(30);
+/// What only those want to know who look for speed: in JSON and nowhere else.
+const UNSAID: [&str; 3] = ["product_share", "operations", "gflops"];
 
 impl Terminal {
     /// Sets up progress, warnings and Ctrl-C for the whole process.
@@ -32,7 +49,8 @@ impl Terminal {
         let shown = !quiet && std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
-        let terminal = Terminal { bar, iterations: Arc::default(), checkpoints: None };
+        let last_line = Arc::new(Mutex::new(Instant::now()));
+        let terminal = Terminal { bar, quiet, reported: Arc::default(), last_line, checkpoints: None };
         let level = match (quiet, verbose) {
             (true, _) => Level::ERROR,
             (_, true) => Level::DEBUG,
@@ -58,7 +76,12 @@ impl Terminal {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("--checkpoints {}: cannot make the folder", folder.display()))?;
         }
-        Ok(Terminal { checkpoints: folder.map(Path::to_owned), ..self.clone() })
+        Ok(folder.map_or_else(|| self.clone(), |folder| self.keeping_checkpoints_in(folder.to_owned())))
+    }
+
+    /// The same, with a folder for unfinished training that is made when it is needed.
+    pub(crate) fn keeping_checkpoints_in(&self, folder: PathBuf) -> Self {
+        Terminal { checkpoints: Some(folder), ..self.clone() }
     }
 
     /// A line on stderr, above the progress.
@@ -84,8 +107,36 @@ impl Terminal {
     }
 
     /// The iterations reported since the last call.
-    pub(crate) fn take_iterations(&self) -> Vec<Iteration> {
-        std::mem::take(&mut *self.iterations.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn take_reported(&self) -> Reported {
+        std::mem::take(&mut *self.reported())
+    }
+
+    fn reported(&self) -> MutexGuard<'_, Reported> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A line about an iteration: like [`Terminal::narrate`], but long work is never silent for long.
+    fn narrate_iteration(&self, line: &str) {
+        let mut last = self.last_line.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last.elapsed() >= SILENCE;
+        if self.bar.is_hidden() && !self.quiet && is_due {
+            self.say(line);
+        } else {
+            self.narrate(line);
+        }
+        if is_due || !self.bar.is_hidden() {
+            *last = Instant::now();
+        }
+    }
+
+    /// An error, unless the work was stopped on request and goes on from its checkpoint: then that is said.
+    pub(crate) fn explain_stop(&self, error: anyhow::Error) -> anyhow::Error {
+        match &self.checkpoints {
+            Some(folder) if self.is_cancelled() && error.chain().any(crate::is_request_to_stop) => {
+                Stopped(folder.clone()).into()
+            }
+            _ => error,
+        }
     }
 }
 
@@ -115,12 +166,21 @@ impl Monitor for Terminal {
     }
 
     fn progressed(&self, report: &Iteration) {
-        let measures: Vec<String> =
-            report.measures.iter().map(|(name, value)| format!("{name} {}", brief(*value))).collect();
+        let said = report.measures.iter().filter(|(name, _)| !UNSAID.contains(name));
+        let measures: Vec<String> = said.map(|(name, value)| format!("{name} {}", brief(*value))).collect();
         let line =
             format!("iteration {}: {:.2} s, {}", report.iteration, report.seconds, measures.join(", "));
-        self.narrate(&line);
-        self.iterations.lock().unwrap_or_else(PoisonError::into_inner).push(report.clone());
+        self.narrate_iteration(&line);
+        self.reported().iterations.push(report.clone());
+    }
+
+    fn resumed(&self, earlier: &[Iteration]) {
+        if let Some(last) = earlier.last() {
+            self.narrate(&format!("training goes on after iteration {}", last.iteration));
+        }
+        let mut reported = self.reported();
+        reported.earlier_seconds += earlier.iter().map(|report| report.seconds).sum::<f64>();
+        reported.iterations.extend_from_slice(earlier);
     }
 
     fn iteration(&self, report: &Iteration, _snapshot: &dyn Snapshot) -> ControlFlow<()> {
@@ -128,6 +188,22 @@ impl Monitor for Terminal {
         if self.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
+
+/// The work was stopped on request, and what was learned is kept.
+#[derive(Debug)]
+pub(crate) struct Stopped(PathBuf);
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let folder = self.0.display();
+        write!(
+            f,
+            "stopped on request; finished epochs are kept in {folder}, the same command goes on from there"
+        )
+    }
+}
+
+impl std::error::Error for Stopped {}
 
 /// Three decimals, or an exponent where they would not do.
 fn brief(value: f64) -> String {

@@ -81,21 +81,7 @@ fn an_evaluation_that_was_killed_goes_on_and_ends_the_same() {
     let unbroken: Value = serde_json::from_str(&satf(&arguments).succeeds()).unwrap();
     arguments.extend(["--checkpoints", &runs]);
 
-    // Killed once there is a checkpoint, whatever it was doing then.
-    let mut killed = Command::new(cargo_bin("satf"))
-        .args(&arguments)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let has_checkpoint = || fs::read_dir(&runs).is_ok_and(|mut files| files.next().is_some());
-    while !has_checkpoint() && killed.try_wait().unwrap().is_none() {
-        sleep(Duration::from_millis(5));
-    }
-    killed.kill().unwrap();
-    killed.wait().unwrap();
-    assert!(has_checkpoint());
-
+    signal_once_checkpointed(&arguments, &runs, "KILL");
     let resumed: Value = serde_json::from_str(&satf(&arguments).succeeds()).unwrap();
     let result = |report: &Value| {
         let report = without_timings(report.clone());
@@ -103,6 +89,92 @@ fn an_evaluation_that_was_killed_goes_on_and_ends_the_same() {
     };
     assert_eq!(result(&resumed), result(&unbroken));
     assert_eq!(unbroken["early_stopping"]["curve"].as_array().unwrap().len(), 3);
+    // What was learned by the first run counts: its epochs and their time.
+    let again: Value = serde_json::from_str(&satf(&arguments).succeeds()).unwrap();
+    let epochs = |report: &Value| report["iterations"].as_array().map(Vec::len);
+    assert_eq!((epochs(&resumed), epochs(&again)), (epochs(&unbroken), epochs(&unbroken)));
+    let seconds =
+        |of: &Value| of.as_array().unwrap().iter().map(|epoch| epoch["seconds"].as_f64().unwrap()).sum();
+    let learning: f64 = seconds(&again["iterations"]);
+    assert!(again["train_seconds"].as_f64().unwrap() >= learning && learning > 0.0);
+}
+
+/// Starts the command, waits until it has written a checkpoint into a folder, and sends it a signal. Its exit code, if it has
+/// one, and what it said.
+fn signal_once_checkpointed(arguments: &[&str], checkpoints: &str, signal: &str) -> (Option<i32>, String) {
+    let mut running = Command::new(cargo_bin("satf"))
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let has_checkpoint = || {
+        let mut files = fs::read_dir(checkpoints).into_iter().flatten().flatten();
+        files.any(|file| file.path().extension().is_some_and(|ending| ending == "safetensors"))
+    };
+    while !has_checkpoint() && running.try_wait().unwrap().is_none() {
+        sleep(Duration::from_millis(5));
+    }
+    let process = running.id().to_string();
+    Command::new("kill").args([&format!("-{signal}"), &process]).status().unwrap();
+    let output = running.wait_with_output().unwrap();
+    assert!(has_checkpoint());
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_training_that_is_interrupted_says_that_it_can_go_on() {
+    let (folder, log) = shop_log(500);
+    let (runs, model) = (path(folder.path(), "runs"), path(folder.path(), "shop.satf"));
+    let mut arguments = vec!["train", &log, "--model", "sasrec", "-o", &model, "--checkpoints", &runs];
+    arguments.extend(SMALL);
+    arguments.extend(["--set", "epochs=5000"]);
+    let (code, said) = signal_once_checkpointed(&arguments, &runs, "INT");
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains(&format!("kept in {runs}")) && said.contains("goes on from there"), "{said}");
+    assert!(!Path::new(&model).exists());
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_training() {
+    let (folder, log) = shop_log(100);
+    let (nowhere, model) = (path(folder.path(), "nowhere/shop.satf"), path(folder.path(), "shop.satf"));
+    let refused = |output: &str, more: &[&str], expected: &[&str]| {
+        // It would take hours.
+        let mut arguments = vec!["train", &log, "--model", "sasrec", "--set", "epochs=100000", "-o", output];
+        arguments.extend(more);
+        let answer = satf(&arguments);
+        assert_eq!(answer.code, 1, "{}", answer.stderr);
+        assert!(expected.iter().all(|part| answer.stderr.contains(part)), "{}", answer.stderr);
+    };
+    refused(&nowhere, &[], &["--output", "there is no folder"]);
+    refused(folder.path().to_str().unwrap(), &[], &["--output", "is no file"]);
+    refused(&model, &["--quantize", "int8"], &["--quantize int8", "sasrec cannot be quantized"]);
+    refused(&model, &["--memory", "1MB"], &["sasrec needs", "more than the 1000000 allowed", "lower hidden"]);
+    refused(&model, &["--set", "hidden=8192", "--set", "blocks=64"], &["sasrec needs", "batch_size"]);
+    refused(&model, &["--set", "loss=sampled-ce", "--set", "negatives=100000"], &["negatives", "loss = ce"]);
+}
+
+#[test]
+fn a_trial_that_was_killed_goes_on_and_ends_the_same() {
+    let (folder, log) = shop_log(300);
+    let space = path(folder.path(), "space.toml");
+    fs::write(&space, "keys.hidden = [8, 16]\nkeys.epochs = 12\nkeys.max_len = 8\nkeys.batch_size = 16\n")
+        .unwrap();
+    let scores = |study: &str, kill: bool| {
+        let mut arguments = vec!["tune", &log, "--model", "sasrec", "--space", &space, "--study", study];
+        arguments.extend(["--sampler", "exhaustive", "--valid", "1month", "--test", "1month", "--json"]);
+        if kill {
+            signal_once_checkpointed(&arguments, &format!("{study}/checkpoints/0"), "KILL");
+        }
+        let mut tuned: Value = serde_json::from_str(&satf(&arguments).succeeds()).unwrap();
+        assert!(!Path::new(study).join("checkpoints").exists());
+        let trials = tuned["trials"].as_array_mut().unwrap();
+        trials.iter_mut().map(|trial| (trial["keys"].take(), trial["scores"].take())).collect::<Vec<_>>()
+    };
+    let unbroken = scores(&path(folder.path(), "unbroken"), false);
+    assert_eq!(unbroken.len(), 2);
+    assert_eq!(scores(&path(folder.path(), "broken"), true), unbroken);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::noise::Noise;
 
 /// Rows of a group of sequences, at least, but for the last group of a batch: enough for matrix products at full speed, few
 /// enough to stay in the cache of a core.
-const ROWS_A_GROUP: usize = 256;
+pub(crate) const ROWS_A_GROUP: usize = 256;
 
 /// Users whose histories have something to predict.
 pub(crate) struct Sequences<'a> {
@@ -34,6 +34,14 @@ impl<'a> Sequences<'a> {
     /// Items to predict in all sequences together.
     pub(crate) fn num_rows(&self) -> usize {
         self.histories.iter().map(|history| (history.len() - 1).min(self.max_len)).sum()
+    }
+
+    /// Rows of a batch of so many sequences, at most.
+    pub(crate) fn most_rows(&self, batch_size: usize) -> usize {
+        let mut lens: Vec<usize> =
+            self.histories.iter().map(|history| (history.len() - 1).min(self.max_len)).collect();
+        lens.sort_unstable_by(|a, b| b.cmp(a));
+        lens.into_iter().take(batch_size).sum()
     }
 
     /// The order of the sequences in an epoch: random, and the same whenever it is asked for.
@@ -146,6 +154,7 @@ mod tests {
         let log = Histories::from_sequences(9, &[vec![1, 2, 3, 4, 5], vec![7], vec![8, 0], vec![]]);
         let sequences = Sequences::of(&log, 3);
         assert_eq!((sequences.len(), sequences.num_rows()), (2, 4));
+        assert_eq!([1, 2, 9].map(|size| sequences.most_rows(size)), [3, 4, 4]);
         let batch = sequences.batch(&[1, 0]);
         assert_eq!(batch.inputs, [8, 2, 3, 4]);
         assert_eq!(batch.targets, [0, 3, 4, 5]);

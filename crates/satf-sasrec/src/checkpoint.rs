@@ -1,11 +1,12 @@
 //! Training that was stopped goes on where it was.
 //!
-//! After every epoch the whole state is written: parameters, Adam's moments, the number of epochs, what the monitor remembers
+//! After every epoch the whole state is written: parameters, Adam's moments, what was measured of the epochs, what the monitor remembers
 //! (the curve of early stopping) and the parameters of the epoch it holds best. It is a safetensors file, written whole or not at
-//! all, and named after the configuration and the histories: another configuration or another log never goes on from it.
+//! all, and named after the configuration, the histories and the version of this crate: nothing else ever goes on from it.
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::SasRecConfig;
 use crate::adam::Adam;
 use crate::parameters::{Parameters, Sizes};
-use crate::training::{Progress, State};
+use crate::training::{Epoch, Progress, State};
 
 /// Names of the arrays in a file.
 const PARAMETERS: &str = "parameters";
@@ -33,7 +34,6 @@ pub(crate) struct Checkpoints {
     sizes: Sizes,
     /// What the training is, in a hash.
     training: String,
-    epochs: usize,
     /// Parameters of the epoch that the monitor holds best.
     best: Option<Parameters<f32>>,
 }
@@ -42,16 +42,18 @@ pub(crate) struct Checkpoints {
 #[derive(Serialize, Deserialize)]
 struct Header {
     training: String,
-    epoch: usize,
+    epochs: Vec<Epoch>,
     steps: u64,
-    stopped: bool,
     memory: Option<(String, Option<usize>)>,
 }
 
 impl Checkpoints {
     pub(crate) fn new(folder: &Path, config: &SasRecConfig, histories: &Histories) -> Self {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(b"satf sasrec checkpoint 1");
+        // Another version may learn otherwise.
+        hasher.update(concat!("satf sasrec checkpoint 2 ", env!("CARGO_PKG_VERSION")).as_bytes());
+        // With more memory the same is learned.
+        let config = &SasRecConfig { memory_bytes: None, ..config.clone() };
         hasher.update(serde_json::to_string(config).unwrap_or_default().as_bytes());
         hasher.update(content_hash(histories).as_bytes());
         let training = hasher.finalize().to_hex().to_string();
@@ -59,7 +61,6 @@ impl Checkpoints {
             path: folder.join(format!("sasrec-{}.safetensors", &training[..16])),
             sizes: config.sizes(histories.num_items()),
             training,
-            epochs: config.epochs,
             best: None,
         }
     }
@@ -76,14 +77,13 @@ impl Checkpoints {
     /// Keeps a state for later.
     pub(crate) fn keep(&mut self, progress: &Progress, monitor: &dyn Monitor) -> Result<(), ModelError> {
         let memory = monitor.memory();
-        if memory.as_ref().is_some_and(|memory| memory.best == Some(progress.epoch)) {
+        if memory.as_ref().is_some_and(|memory| memory.best == Some(progress.epochs.len())) {
             self.best = Some(progress.parameters.clone());
         }
         let header = Header {
             training: self.training.clone(),
-            epoch: progress.epoch,
+            epochs: progress.epochs.clone(),
             steps: progress.adam.steps,
-            stopped: progress.stopped,
             memory: memory.map(|memory| (memory.text, memory.best)),
         };
         let mut arrays = vec![
@@ -93,10 +93,13 @@ impl Checkpoints {
         ];
         arrays.extend(self.best.as_ref().map(|best| (BEST, bytes(&best.values))));
         let file = self.serialize(&header, &arrays).map_err(|reason| self.error(reason))?;
-        write_atomically(&self.path, |writer| writer.write_all(&file)).map_err(|error| {
-            let reason = format!("it cannot be written: {error}");
-            ModelError::Checkpoint { model: SasRecConfig::NAME, path: self.path.clone(), reason }
-        })
+        let folder = self.path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        folder.and_then(|()| write_atomically(&self.path, |writer| writer.write_all(&file))).map_err(
+            |error| {
+                let reason = format!("it cannot be written: {error}");
+                ModelError::Checkpoint { model: SasRecConfig::NAME, path: self.path.clone(), reason }
+            },
+        )
     }
 
     fn serialize(&self, header: &Header, arrays: &[(&'static str, Vec<u8>)]) -> Result<Vec<u8>, String> {
@@ -134,19 +137,21 @@ impl Checkpoints {
                 monitor.recall(&Memory { text, best: number }, state)
             }
             (None, Some(_)) => Err("nobody watched the epochs before it".to_owned()),
-            (_, None) => {
-                // Whoever wanted it to stop does not watch this time.
-                progress.stopped &= progress.epoch == self.epochs;
-                Ok(())
-            }
+            (_, None) => Ok(ControlFlow::Continue(())),
         };
-        if let Err(reason) = recalled {
-            let path = self.path.display();
-            tracing::warn!("{path}: training cannot go on from this checkpoint and begins anew: {reason}");
-            return Ok(None);
+        match recalled {
+            Ok(flow) => progress.stopped = flow.is_break(),
+            Err(reason) => {
+                let path = self.path.display();
+                tracing::warn!(
+                    "{path}: training cannot go on from this checkpoint and begins anew: {reason}"
+                );
+                return Ok(None);
+            }
         }
         self.best = best;
-        let (path, epoch) = (self.path.display(), progress.epoch);
+        monitor.resumed(&progress.reports());
+        let (path, epoch) = (self.path.display(), progress.epochs.len());
         tracing::info!("{path}: training goes on after epoch {epoch}");
         Ok(Some(progress))
     }
@@ -179,8 +184,8 @@ impl Checkpoints {
         let progress = Progress {
             parameters: Parameters { sizes: self.sizes, values: need(PARAMETERS)? },
             adam: Adam { first: need(FIRST)?, second: need(SECOND)?, steps: header.steps },
-            epoch: header.epoch,
-            stopped: header.stopped,
+            epochs: header.epochs.clone(),
+            stopped: false,
         };
         let best = find(BEST)?;
         Ok((header, progress, best))

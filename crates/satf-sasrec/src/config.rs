@@ -7,7 +7,8 @@ use satf::monitor::Monitor;
 use satf::prepare::Histories;
 
 use crate::loss::{Loss, Objective};
-use crate::model::SasRec;
+use crate::memory;
+use crate::model::{NEVER_QUANTIZED, SasRec};
 use crate::parameters::Sizes;
 use crate::training;
 
@@ -43,7 +44,12 @@ pub struct SasRecConfig {
     pub max_len: usize,
     /// Seed of the start, the batches, dropout and negatives (default 0).
     pub seed: u64,
+    /// Most bytes training may take at its peak (default: 8 GiB).
+    pub memory_bytes: Option<u64>,
 }
+
+/// What [`SasRecConfig::memory_bytes`] means if it is not given.
+const DEFAULT_MEMORY_BYTES: u64 = 8 << 30;
 
 impl Default for SasRecConfig {
     fn default() -> Self {
@@ -62,6 +68,7 @@ impl Default for SasRecConfig {
             clip_norm: None,
             max_len: 50,
             seed: 0,
+            memory_bytes: None,
         }
     }
 }
@@ -125,11 +132,36 @@ impl Learner for SasRecConfig {
 
     fn check_on(&self, histories: &Histories) -> Result<(), ModelError> {
         self.check()?;
-        if histories.iter().any(|history| history.len() > 1) {
+        if histories.iter().all(|history| history.len() < 2) {
+            let reason = "no user has two items, so nothing follows anything".to_owned();
+            return Err(ModelError::Data { model: Self::NAME, reason });
+        }
+        let items = histories.num_items();
+        if self.loss == Loss::SampledCe && self.negatives >= items {
+            let expected =
+                format!("fewer than the {items} items of the log, or loss = ce, which costs less then");
+            let faults = vec![Fault::new("negatives", self.negatives, expected)];
+            return ModelError::from_faults(Self::NAME, faults);
+        }
+        let (needed, allowed) =
+            (memory::needed(self, histories), self.memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES));
+        if needed <= allowed {
             return Ok(());
         }
-        let reason = "no user has two items, so nothing follows anything".to_owned();
-        Err(ModelError::Data { model: Self::NAME, reason })
+        Err(ModelError::Memory {
+            model: Self::NAME,
+            what: format!(
+                "{items} items, {} blocks {} wide and batches of {}",
+                self.blocks, self.hidden, self.batch_size
+            ),
+            needed,
+            allowed,
+            hint: "lower hidden, blocks or batch_size, or raise memory_bytes",
+        })
+    }
+
+    fn never_quantized(&self) -> Option<&'static str> {
+        Some(NEVER_QUANTIZED)
     }
 
     fn iterations_key(&self) -> Option<&'static str> {
@@ -171,6 +203,39 @@ mod tests {
         let Err(ModelError::Configuration { faults, .. }) = config.check() else { panic!("no fault found") };
         assert_eq!(faults.len(), 11);
         assert_eq!(faults[7].to_string(), "heads = 3: expected a number that divides hidden, which is 10000");
+    }
+
+    #[test]
+    fn memory_is_bounded_before_anything_is_allocated() {
+        let log = Histories::from_sequences(40, &[vec![0, 1, 2, 3], (0..30).collect(), vec![5; 12]]);
+        let needed = |config: SasRecConfig| match config.check_on(&log) {
+            Err(ModelError::Memory { needed, .. }) => needed,
+            other => panic!("{other:?}"),
+        };
+        let tight = SasRecConfig { memory_bytes: Some(1000), ..Default::default() };
+        let exact = needed(tight.clone());
+        SasRecConfig { memory_bytes: Some(exact), ..Default::default() }.check_on(&log).unwrap();
+        assert!(needed(SasRecConfig { memory_bytes: Some(exact - 1), ..Default::default() }) == exact);
+        // Each of these takes more.
+        for larger in [
+            SasRecConfig { hidden: 129, ..tight.clone() },
+            SasRecConfig { blocks: 3, ..tight.clone() },
+            SasRecConfig { max_len: 500, ..tight.clone() },
+        ] {
+            assert!(needed(larger.clone()) > exact, "{larger:?}");
+        }
+        assert!(needed(SasRecConfig { batch_size: 1, ..tight }) < exact);
+        let absurd = SasRecConfig { hidden: 8192, blocks: 64, max_len: 100_000, ..Default::default() };
+        assert!(needed(absurd) > 1 << 40);
+    }
+
+    #[test]
+    fn as_many_negatives_as_items_are_refused() {
+        let log = Histories::from_sequences(4, &[vec![0, 1, 2, 3]]);
+        let config = SasRecConfig { loss: Loss::SampledCe, negatives: 4, ..Default::default() };
+        let error = config.check_on(&log).unwrap_err().to_string();
+        assert!(error.contains("negatives = 4") && error.contains("loss = ce"), "{error}");
+        SasRecConfig { negatives: 3, ..config }.check_on(&log).unwrap();
     }
 
     #[test]

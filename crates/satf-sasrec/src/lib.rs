@@ -34,7 +34,7 @@
 //! | `parameters`, `network` | what is learned; from embedded items to hidden states |
 //! | `batch`, `loss`, `gradient`, `adam` | sequences without padding; losses; the gradient of a batch; a step |
 //! | `training`, `checkpoint` | epochs, early stopping, and going on after an interruption |
-//! | `model`, `config` | scores; the configuration |
+//! | `model`, `config`, `memory` | scores; the configuration; the memory that training takes |
 //!
 //! Nothing depends on the number of threads: work is cut by the data, every matrix product is one sequential kernel, and sums
 //! run in a fixed order.
@@ -45,6 +45,7 @@ mod checkpoint;
 mod config;
 mod gradient;
 mod loss;
+mod memory;
 mod model;
 mod network;
 mod noise;

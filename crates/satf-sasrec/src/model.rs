@@ -7,7 +7,7 @@ use faer::{Accum, MatMut, MatRef};
 use rayon::prelude::*;
 use satf::interactions::ItemIndex;
 use satf::linalg::dense::matmul;
-use satf::models::{ModelError, Recommender, Shares, StoredTensors, Tensor, TensorError};
+use satf::models::{ModelError, Quantization, Recommender, Shares, StoredTensors, Tensor, TensorError};
 use satf::prepare::History;
 
 use crate::SasRecConfig;
@@ -16,6 +16,10 @@ use crate::number::dot;
 use crate::ops::read;
 use crate::parameters::{Array, Parameters, Sizes};
 use crate::products::Meter;
+
+/// Why there is no network in fewer bytes.
+pub(crate) const NEVER_QUANTIZED: &str =
+    "its item factors are part of a network; pure-svd, ga-satf, la-satf and d-satf can be";
 
 /// A trained network: what comes next is the product of its last hidden state with every item's embedding.
 pub struct SasRec {
@@ -121,6 +125,10 @@ impl Recommender for SasRec {
 
     fn has_shares(&self) -> bool {
         false
+    }
+
+    fn quantized(&self, _quantization: Quantization) -> Result<Box<dyn Recommender>, &'static str> {
+        Err(NEVER_QUANTIZED)
     }
 
     /// The cosine of the angle between item embeddings.

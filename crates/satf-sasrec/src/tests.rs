@@ -7,16 +7,19 @@ use satf::evaluate::rank_unseen;
 use satf::interactions::ItemIndex;
 use satf::models::{Learner, ModelError, Snapshot};
 use satf::monitor::Monitor;
-use satf::prepare::{Histories, History};
+use satf::prepare::Histories;
 
+use crate::adam::{Adam, norm};
 use crate::batch::Sequences;
+use crate::checkpoint::Checkpoints;
 use crate::gradient::Gradient;
 use crate::loss::Objective;
 use crate::network::{Pass, Weights, embed};
 use crate::noise::Noise;
 use crate::ops::read;
 use crate::parameters::{Array, Parameters, Sizes};
-use crate::{Loss, SasRecConfig};
+use crate::training::Progress;
+use crate::{Loss, SasRec, SasRecConfig};
 
 const LOSSES: [Loss; 3] = [Loss::Ce, Loss::SampledCe, Loss::Bce];
 
@@ -334,7 +337,7 @@ fn ten_short_sequences_are_learned_by_heart() {
     {
         let config = SasRecConfig {
             loss,
-            negatives: 64,
+            negatives: 22,
             hidden: 32,
             dropout: 0.0,
             learning_rate: 5e-3,
@@ -361,19 +364,52 @@ fn ten_short_sequences_are_learned_by_heart() {
 }
 
 #[test]
-fn a_loss_that_explodes_is_an_error() {
-    let config =
-        SasRecConfig { learning_rate: 1.0, hidden: 8, epochs: 400, max_len: 5, ..Default::default() };
-    // Weights of a million after a few hundred steps of size one do not hurt a layer norm; NaN in the data would.
-    let sequences: Vec<Vec<u32>> =
-        (0..20).map(|user| vec![user % 5, (user + 1) % 5, (user + 3) % 5]).collect();
-    match config.fit(&Histories::from_sequences(5, &sequences), &()) {
-        Ok(model) => {
-            let mut scores = [f32::NAN; 5];
-            model.score_batch(&[History::new(&[ItemIndex(1)])], &mut scores);
-            assert!(scores.iter().all(|score| score.is_finite()));
-        }
-        Err(ModelError::Numerics { reason, .. }) => assert!(reason.contains("learning_rate"), "{reason}"),
-        Err(other) => panic!("{other}"),
+fn numbers_that_are_not_finite_are_an_error() {
+    let log = small_log();
+    let config = SasRecConfig { hidden: 8, epochs: 2, max_len: 5, ..Default::default() };
+    let start = Parameters::<f32>::start(config.sizes(7), 1);
+    let reason = |outcome: Result<(), ModelError>| match outcome {
+        Err(ModelError::Numerics { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert!(SasRec::new(start.clone()).is_ok());
+    let mut infinite = start.clone();
+    infinite.values[17] = f32::INFINITY;
+    assert!(reason(SasRec::new(infinite).map(|_| ())).contains("learning_rate"));
+
+    // Training goes on from weights that have exploded.
+    let mut exploded = start;
+    exploded.values.fill(1e30);
+    let adam = Adam::new(exploded.values.len());
+    let progress = Progress { parameters: exploded, adam, epochs: Vec::new(), stopped: false };
+    let folder = tempfile::tempdir().unwrap();
+    Checkpoints::new(folder.path(), &config, &log).keep(&progress, &()).unwrap();
+    let reason = reason(config.fit(&log, &Keeps(folder.path())).map(|_| ()));
+    assert!(reason.contains("in epoch 1") && reason.contains("clip_norm"), "{reason}");
+}
+
+#[test]
+fn a_gradient_longer_than_allowed_is_cut() {
+    let log = Histories::from_sequences(6, &[vec![0, 1, 2, 3], vec![3, 4, 5], vec![1, 5, 0]]);
+    // One step: Adam's first moment is a tenth of the gradient.
+    let first_moment = |clip_norm: Option<f64>| {
+        let config =
+            SasRecConfig { hidden: 8, epochs: 1, max_len: 5, dropout: 0.0, clip_norm, ..Default::default() };
+        let folder = tempfile::tempdir().unwrap();
+        config.fit(&log, &Keeps(folder.path())).unwrap();
+        let mut checkpoints = Checkpoints::new(folder.path(), &config, &log);
+        norm(&checkpoints.resume(&()).unwrap().unwrap().adam.first)
+    };
+    let whole = first_moment(None);
+    assert!((first_moment(Some(whole)) / (0.1 * whole) - 1.0).abs() < 1e-3);
+    assert!((first_moment(Some(100.0 * whole)) / whole - 1.0).abs() < 1e-3);
+}
+
+/// Keeps checkpoints in a folder.
+struct Keeps<'a>(&'a std::path::Path);
+
+impl Monitor for Keeps<'_> {
+    fn checkpoints(&self) -> Option<&std::path::Path> {
+        Some(self.0)
     }
 }

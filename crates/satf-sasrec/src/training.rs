@@ -6,6 +6,7 @@ use std::time::Instant;
 use satf::models::{Iteration, ModelError, Recommender, Snapshot};
 use satf::monitor::{Monitor, check_cancelled};
 use satf::prepare::Histories;
+use serde::{Deserialize, Serialize};
 
 use crate::SasRecConfig;
 use crate::adam::{Adam, norm};
@@ -24,17 +25,48 @@ use crate::products::Meter;
 pub(crate) struct Progress {
     pub(crate) parameters: Parameters<f32>,
     pub(crate) adam: Adam,
-    /// Epochs done.
-    pub(crate) epoch: usize,
+    /// Epochs done, one after the other.
+    pub(crate) epochs: Vec<Epoch>,
     /// Whether the monitor wanted no more.
     pub(crate) stopped: bool,
 }
 
+/// What was measured of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Epoch {
+    seconds: f64,
+    /// The mean over all rows.
+    loss: f64,
+    /// Share of the time of all threads that went into matrix products.
+    product_share: f64,
+    /// Floating point operations of these.
+    operations: f64,
+}
+
+impl Epoch {
+    /// What a monitor is told of the epoch of this number.
+    fn report(&self, epoch: usize) -> Iteration {
+        let Epoch { seconds, loss, product_share, operations } = *self;
+        let measures = vec![
+            ("loss", loss),
+            ("product_share", product_share),
+            ("operations", operations),
+            ("gflops", operations / seconds / 1e9),
+        ];
+        Iteration { iteration: epoch, seconds, measures }
+    }
+}
+
 impl Progress {
+    /// Reports of all epochs done.
+    pub(crate) fn reports(&self) -> Vec<Iteration> {
+        (1..).zip(&self.epochs).map(|(number, epoch)| epoch.report(number)).collect()
+    }
+
     fn start(config: &SasRecConfig, num_items: usize) -> Self {
         let parameters = Parameters::start(config.sizes(num_items), config.seed);
         let adam = Adam::new(parameters.values.len());
-        Progress { parameters, adam, epoch: 0, stopped: false }
+        Progress { parameters, adam, epochs: Vec::new(), stopped: false }
     }
 }
 
@@ -64,12 +96,14 @@ pub(crate) fn train(
     let meter = Arc::default();
     let mut gradient = Gradient::new(config.objective(), config.dropout, &meter);
 
-    let rows = sequences.num_rows() as u64;
-    monitor.begin("training", rows * config.epochs as u64);
-    monitor.advance(rows * progress.epoch as u64);
-    while progress.epoch < config.epochs && !progress.stopped {
-        let report = learn_epoch(config, &sequences, &mut progress, &mut gradient, &meter, monitor)?;
-        if progress.epoch.is_multiple_of(config.evaluate_every) || progress.epoch == config.epochs {
+    let epochs_left = config.epochs - progress.epochs.len().min(config.epochs);
+    monitor.begin("training", (sequences.num_rows() * epochs_left) as u64);
+    while progress.epochs.len() < config.epochs && !progress.stopped {
+        let epoch = learn_epoch(config, &sequences, &mut progress, &mut gradient, &meter, monitor)?;
+        progress.epochs.push(epoch);
+        let number = progress.epochs.len();
+        let report = epoch.report(number);
+        if number.is_multiple_of(config.evaluate_every) || number == config.epochs {
             progress.stopped = monitor.iteration(&report, &State(&progress.parameters)).is_break();
             check_cancelled(monitor)?;
         } else {
@@ -89,9 +123,9 @@ fn learn_epoch(
     gradient: &mut Gradient<f32>,
     meter: &Meter,
     monitor: &dyn Monitor,
-) -> Result<Iteration, ModelError> {
+) -> Result<Epoch, ModelError> {
     let numerics = |reason: String| ModelError::Numerics { model: SasRecConfig::NAME, reason };
-    let epoch = progress.epoch + 1;
+    let epoch = progress.epochs.len() + 1;
     let noise = Noise::new(config.seed).at(epoch as u64);
     let order = sequences.order(config.seed, epoch);
     let (start, mut loss, mut rows) = (Instant::now(), 0.0, 0);
@@ -114,18 +148,8 @@ fn learn_epoch(
         rows += batch.num_rows();
         monitor.advance(batch.num_rows() as u64);
     }
-    progress.epoch = epoch;
     let seconds = start.elapsed().as_secs_f64();
     let products = meter.take();
-    let threads = rayon::current_num_threads() as f64;
-    Ok(Iteration {
-        iteration: epoch,
-        seconds,
-        measures: vec![
-            ("loss", loss / rows as f64),
-            ("product_share", products.seconds / (seconds * threads)),
-            ("operations", products.operations),
-            ("gflops", products.operations / seconds / 1e9),
-        ],
-    })
+    let product_share = products.seconds / (seconds * rayon::current_num_threads() as f64);
+    Ok(Epoch { seconds, loss: loss / rows as f64, product_share, operations: products.operations })
 }

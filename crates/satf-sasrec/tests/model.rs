@@ -137,13 +137,15 @@ fn odd_logs_fit_or_give_a_clear_error() {
         let log = Histories::from_sequences(num_items, &sequences);
         let can_learn = sequences.iter().any(|sequence| sequence.len() > 1);
         for loss in LOSSES {
-            match small(loss).fit(&log, &()) {
+            let negatives = num_items.saturating_sub(1).clamp(1, 20);
+            let can_learn = can_learn && (loss != Loss::SampledCe || num_items > 1);
+            match (SasRecConfig { negatives, ..small(loss) }).fit(&log, &()) {
                 Ok(model) => {
                     assert!(can_learn, "{what}");
                     let all: Vec<ItemIndex> = (0..num_items as u32).map(ItemIndex).collect();
                     scores_in_batches(&*model, &[vec![], vec![ItemIndex(0)], all], 2);
                 }
-                Err(error @ ModelError::Data { .. }) => {
+                Err(error @ (ModelError::Data { .. } | ModelError::Configuration { .. })) => {
                     assert!(!can_learn && error.to_string().contains("sasrec"), "{what}: {error}");
                 }
                 Err(other) => panic!("{what}: {other}"),
@@ -229,17 +231,23 @@ fn partition() -> Partition {
 struct Plug {
     folder: PathBuf,
     batches: std::sync::atomic::AtomicUsize,
+    /// The iterations it was told of when training went on.
+    earlier: std::sync::Mutex<Vec<Iteration>>,
 }
 
 impl Plug {
     fn new(folder: &Path, batches: usize) -> Self {
-        Plug { folder: folder.to_owned(), batches: batches.into() }
+        Plug { folder: folder.to_owned(), batches: batches.into(), earlier: Default::default() }
     }
 }
 
 impl Monitor for Plug {
     fn checkpoints(&self) -> Option<&Path> {
         Some(&self.folder)
+    }
+
+    fn resumed(&self, earlier: &[Iteration]) {
+        *self.earlier.lock().unwrap() = earlier.to_vec();
     }
 
     fn is_cancelled(&self) -> bool {
@@ -255,10 +263,11 @@ fn watched(
     config: &SasRecConfig,
     train: &Histories,
     holdout: &Holdout,
+    patience: usize,
     inner: &dyn Monitor,
 ) -> Result<Outcome, ModelError> {
     let items = train.num_items();
-    let stopping = EarlyStopping::new(holdout, items, "NDCG@5".parse().unwrap(), 3, inner);
+    let stopping = EarlyStopping::new(holdout, items, "NDCG@5".parse().unwrap(), patience, inner);
     let last = config.fit(train, &stopping)?;
     let outcome = stopping.outcome().unwrap();
     let queries = queries(items as u32, 10);
@@ -273,13 +282,13 @@ fn watched(
 fn a_training_that_was_interrupted_ends_as_an_unbroken_one() {
     let Partition { train, holdout } = partition();
     let config = SasRecConfig { epochs: 9, evaluate_every: 2, batch_size: 40, ..small(Loss::Ce) };
-    let unbroken = watched(&config, &train, &holdout, &()).unwrap();
+    let unbroken = watched(&config, &train, &holdout, 3, &()).unwrap();
     assert!(unbroken.0.len() >= 4 && unbroken.0[0].0 == 2, "{:?}", unbroken.0);
 
     let folder = tempfile::tempdir().unwrap();
     let mut interruptions = 0;
     let broken = loop {
-        match watched(&config, &train, &holdout, &Plug::new(folder.path(), 9)) {
+        match watched(&config, &train, &holdout, 3, &Plug::new(folder.path(), 9)) {
             Ok(outcome) => break outcome,
             Err(ModelError::Cancelled(_)) => interruptions += 1,
             Err(other) => panic!("{other}"),
@@ -289,7 +298,14 @@ fn a_training_that_was_interrupted_ends_as_an_unbroken_one() {
     assert!(interruptions >= 3, "{interruptions}");
     assert!(broken == unbroken);
     // Once more: everything is there already.
-    assert!(watched(&config, &train, &holdout, &Plug::new(folder.path(), 2)).unwrap() == unbroken);
+    let plug = Plug::new(folder.path(), 2);
+    assert!(watched(&config, &train, &holdout, 3, &plug).unwrap() == unbroken);
+    let earlier = plug.earlier.into_inner().unwrap();
+    assert_eq!(earlier.len(), 9);
+    assert!(earlier.iter().all(|report| report.seconds > 0.0 && report.measures[0].1 > 0.0));
+    let scored =
+        earlier.iter().filter(|report| report.measures.iter().any(|(name, _)| *name == "validation"));
+    assert_eq!(scored.count(), unbroken.0.len());
 
     // Without early stopping the file serves too, and another configuration does not touch it.
     let bits = |model: &dyn Recommender| scores_in_batches(model, &queries(train.num_items() as u32, 10), 10);
@@ -300,6 +316,22 @@ fn a_training_that_was_interrupted_ends_as_an_unbroken_one() {
     let fresh = other.fit(&train, &Plug::new(folder.path(), usize::MAX)).unwrap();
     assert!(bits(&*fresh) != bits(&*plain));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn another_patience_ends_where_it_would_have_ended_unbroken() {
+    let Partition { train, holdout } = partition();
+    // Steps so large that scores go up and down.
+    let config = SasRecConfig { epochs: 12, batch_size: 40, learning_rate: 0.05, ..small(Loss::Ce) };
+    let folder = tempfile::tempdir().unwrap();
+    let mut ends = Vec::new();
+    for patience in [3, 1, 4, 2] {
+        let expected = watched(&config, &train, &holdout, patience, &()).unwrap();
+        let plug = Plug::new(folder.path(), usize::MAX);
+        assert!(watched(&config, &train, &holdout, patience, &plug).unwrap() == expected, "{patience}");
+        ends.push(expected.0.len());
+    }
+    assert!(ends[1] < ends[0] && ends[0] < ends[2], "patience changes nothing here: {ends:?}");
 }
 
 #[test]

@@ -41,11 +41,16 @@ pub trait Monitor: Sync {
         None
     }
 
-    /// Training goes on from a checkpoint: what this monitor remembered then, and the model of the iteration that was best. An
-    /// error if it cannot go on from there, and training begins anew.
-    fn recall(&self, _memory: &Memory, _best: Option<&dyn Snapshot>) -> Result<(), String> {
-        Ok(())
+    /// Training goes on from a checkpoint: what this monitor remembered then, and the model of the iteration that was best.
+    /// [`ControlFlow::Break`] if that training was to end there. An error if it cannot go on from there, and training begins
+    /// anew.
+    fn recall(&self, _memory: &Memory, _best: Option<&dyn Snapshot>) -> Result<ControlFlow<()>, String> {
+        Ok(ControlFlow::Continue(()))
     }
+
+    /// Training goes on from a checkpoint: the iterations before it, whose time was spent by an earlier run. Called after
+    /// [`Monitor::recall`].
+    fn resumed(&self, _earlier: &[Iteration]) {}
 
     /// Training in one go is over. Called by models that do not iterate but serve several configurations at once: each of
     /// them can be had from `snapshot`.

@@ -13,18 +13,26 @@ use crate::table;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(arguments: &EvaluateArguments, terminal: &Terminal) -> anyhow::Result<()> {
+    let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
+    evaluate(arguments, terminal).map_err(|error| terminal.explain_stop(error))
+}
+
+fn evaluate(arguments: &EvaluateArguments, terminal: &Terminal) -> anyhow::Result<()> {
     let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset)?;
     let shared =
         SharedKeys { seed: protocol.seed, max_len: protocol.max_len, memory_bytes: arguments.models.memory };
     let mut choices = configure(&arguments.models, shared)?;
     let options = EvaluateOptions { cutoffs: arguments.at.clone(), batch: None, seen: protocol.seen };
+    if let Some(path) = &arguments.per_event {
+        super::check_output("--per-event", path)?;
+    }
 
     let (log, _) = super::read(&arguments.log, terminal)?;
     let cut = protocol.cut(&log)?;
-    let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
     let several = choices.len() > 1;
     let mut runs = Vec::new();
     let mut reports = Vec::new();
+    let mut notes = String::new();
     for choice in &mut choices {
         let stopped = match arguments.early_stopping {
             Some(metric) if choice.configured.learner.iterations_key().is_some() => {
@@ -42,7 +50,8 @@ pub(crate) fn run(arguments: &EvaluateArguments, terminal: &Terminal) -> anyhow:
             write_per_event(&path, &cut.partition, &run.evaluation)?;
         }
         let mut report = run.to_json();
-        if let Some(stopped) = stopped {
+        if let Some((note, stopped)) = stopped {
+            notes.push_str(&note);
             report.insert("early_stopping".into(), stopped);
         }
         report.insert("protocol".into(), cut.description.clone());
@@ -61,7 +70,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, terminal: &Terminal) -> anyhow:
     }
     let counts = cut.partition.holdout.counts;
     table::print(&format!(
-        "{}\n{} events scored; {} rows of unknown items dropped, {} first events of new users unscored",
+        "{}\n{notes}{} events scored; {} rows of unknown items dropped, {} first events of new users unscored",
         describe(&runs),
         table::count(counts.scored),
         table::count(counts.dropped_unknown_items),
@@ -70,14 +79,14 @@ pub(crate) fn run(arguments: &EvaluateArguments, terminal: &Terminal) -> anyhow:
 }
 
 /// Trains on the training part alone, scores every iteration on the validation part, and sets the best number of
-/// iterations for the run that follows.
+/// iterations for the run that follows. What came of it, as a line and as JSON.
 fn stop_early(
     choice: &mut Choice,
     cut: &Cut<'_>,
     metric: Metric,
     patience: usize,
     terminal: &Terminal,
-) -> anyhow::Result<Value> {
+) -> anyhow::Result<(String, Value)> {
     let partition = cut.split.validation()?;
     let items = partition.train.num_items();
     let stopping = EarlyStopping::new(&partition.holdout, items, metric, patience, terminal);
@@ -90,12 +99,15 @@ fn stop_early(
             json!({ "iteration": iteration, "value": estimate.value, "stderr": estimate.stderr })
         })
         .collect();
-    let best = outcome.best.map(|best| best.iteration);
-    if let Some(best) = best {
-        tracing::info!("{}: {metric} on the validation part is best after {best} iterations", choice.label);
+    let mut note = String::new();
+    let best = outcome.best.map(|best| (best.iteration, best.estimate.value));
+    if let Some((best, value)) = best {
+        let (label, key) = (&choice.label, choice.configured.learner.iterations_key().unwrap_or_default());
+        note = format!("{label}: {key} = {best} was best on the validation part, {metric} {value:.4}\n");
+        choice.warn_of_last(best);
         *choice = choice.with_iterations(best)?;
     }
-    Ok(json!({ "metric": metric, "curve": curve, "best_iteration": best }))
+    Ok((note, json!({ "metric": metric, "curve": curve, "best_iteration": best.map(|(best, _)| best) })))
 }
 
 /// `scores.parquet` becomes `scores.mp.parquet` when there are several models.

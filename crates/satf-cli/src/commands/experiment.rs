@@ -43,16 +43,17 @@ impl Run {
             report
         });
         terminal.begin(label, 0);
-        terminal.take_iterations();
+        terminal.take_reported();
         let start = Instant::now();
         let model = configured.learner.fit(&partition.train, terminal)?;
         check_cancelled(terminal)?;
-        let train_seconds = start.elapsed().as_secs_f64();
+        let reported = terminal.take_reported();
+        let train_seconds = reported.earlier_seconds + start.elapsed().as_secs_f64();
         let start = Instant::now();
         let evaluation =
             evaluate(&*model, &partition.holdout, partition.train.num_items(), options, terminal)?;
         let evaluate_seconds = start.elapsed().as_secs_f64();
-        let (configuration, iterations) = (configured.configuration.clone(), terminal.take_iterations());
+        let (configuration, iterations) = (configured.configuration.clone(), reported.iterations);
         Ok(Run {
             label: label.clone(),
             model_name: entry.name,

@@ -22,7 +22,8 @@ mod protocol;
 
 use std::path::Path;
 
-use satf::data::{LogFormat, ReadReport, read_log};
+use anyhow::Context;
+use satf::data::{LogFormat, ReadReport, check_writable, read_log};
 use satf::interactions::Interactions;
 
 use crate::args::LogArguments;
@@ -39,6 +40,11 @@ fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions
         );
     }
     Ok((interactions, report))
+}
+
+/// An error if a file could not be written now: better before long work than after it.
+fn check_output(option: &str, path: &Path) -> anyhow::Result<()> {
+    check_writable(path).with_context(|| format!("{option} {}: cannot be written", path.display()))
 }
 
 /// The format a prepared log is written in, by the file's name.

@@ -52,6 +52,17 @@ impl Choice {
         self.with_all(&key.map(|key| (key, iterations)).into_iter().collect::<Vec<_>>())
     }
 
+    /// A warning if the last iteration it may take was the best one: there may be better ones after it.
+    pub(crate) fn warn_of_last(&self, best: usize) {
+        let Some(key) = self.configured.learner.iterations_key() else { return };
+        if self.configured.configuration[key].as_u64().is_some_and(|most| best as u64 >= most) {
+            let (label, more) = (&self.label, best.saturating_mul(2));
+            tracing::warn!(
+                "{label}: the last of {key} = {best} was the best; more may be better: --set {key}={more}"
+            );
+        }
+    }
+
     /// Whether the model has such a key.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.entry.defaults().contains_key(key)

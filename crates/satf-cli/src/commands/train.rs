@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use satf::evaluate::{EarlyStopping, EvaluateOptions, Evaluation, Measure, Metric, evaluate};
 use satf::model_file::Validation;
 use satf::models::{Preset, Quantization, Recommender};
@@ -24,11 +24,21 @@ const DEFAULT_MODEL: &str = "d-satf";
 const METRIC: Metric = Metric { measure: Measure::Ndcg, cutoff: 10 };
 
 pub(crate) fn run(arguments: &TrainArguments, terminal: &Terminal) -> anyhow::Result<()> {
+    let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
+    train(arguments, terminal).map_err(|error| terminal.explain_stop(error))
+}
+
+fn train(arguments: &TrainArguments, terminal: &Terminal) -> anyhow::Result<()> {
     let preset = arguments.preset.as_deref().map(|name| Preset::find(name.trim())).transpose()?;
     let protocol = preset.map(|preset| preset.protocol);
     let ties = arguments.ties.or(protocol.map(|protocol| protocol.ties)).unwrap_or_default();
     let mut choice = choose(arguments, protocol.map(|protocol| protocol.max_len))?;
-    let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
+    super::check_output("--output", &arguments.output)?;
+    if arguments.quantize != Quantization::None
+        && let Some(reason) = choice.configured.learner.never_quantized()
+    {
+        bail!("--quantize {}: {} cannot be quantized: {reason}", arguments.quantize.name(), choice.label);
+    }
 
     let (log, _) = super::read(&arguments.log, terminal)?;
     let timeline = Timeline::new(&log, ties, arguments.seed);
@@ -54,9 +64,10 @@ pub(crate) fn run(arguments: &TrainArguments, terminal: &Terminal) -> anyhow::Re
     };
     let start = Instant::now();
     terminal.begin(&choice.label, 0);
+    terminal.take_reported();
     let mut model = Model::train(&choice.configured, &histories, terminal)?;
     check_cancelled(terminal)?;
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = terminal.take_reported().earlier_seconds + start.elapsed().as_secs_f64();
     model.set_dataset(arguments.seed, |dataset| {
         dataset.ties = Some(ties);
         dataset.left_out = arguments.leave_out.map(|offset| offset.to_string());
@@ -125,6 +136,7 @@ fn validate(
     let best_iteration = outcome.best.as_ref().map(|best| best.iteration);
     let model = outcome.best.map_or(last, |best| best.model);
     if let Some(best) = best_iteration {
+        choice.warn_of_last(best);
         *choice = choice.with_iterations(best)?;
     }
     let mut evaluation = measure(&*model, partition, terminal)?;

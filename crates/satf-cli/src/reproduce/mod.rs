@@ -13,6 +13,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use anyhow::Context;
 pub(crate) use cell::TARGET;
 pub(crate) use findings::{DatasetFindings, Findings, MEASURES, Row, Scores, quoted};
 use satf::monitor::{Cancelled, Monitor};
@@ -70,6 +71,9 @@ pub(crate) fn reproduce(request: &Request<'_>, terminal: &Terminal) -> anyhow::R
     let mut suite = Suite::read(request.suite)?;
     let selection = suite.select(request.only, request.with)?;
     let store = Store::open(request.out)?;
+    // A cell that takes long goes on where it was stopped.
+    let checkpoints = request.out.join("checkpoints");
+    let terminal = &terminal.keeping_checkpoints_in(checkpoints.clone());
     let found = plan::find_datasets(&suite, request.data, terminal)?;
     let search =
         request.trials.map(|trials| Search { out: request.out, trials, seed: request.seed, terminal });
@@ -79,6 +83,10 @@ pub(crate) fn reproduce(request: &Request<'_>, terminal: &Terminal) -> anyhow::R
     };
     let planned = plan::cells(&suite, &selection, &found, request.seed, &settings_of)?;
     let cells = fill(planned, &store, request.out, terminal)?;
+    if checkpoints.exists() {
+        std::fs::remove_dir_all(&checkpoints)
+            .with_context(|| format!("{}: cannot be removed", checkpoints.display()))?;
+    }
     let seeds = (0..suite.repeats as u64).map(|at| request.seed.saturating_add(at)).collect();
     Ok(Findings::new(&suite, &found, &cells, request.command.clone(), seeds, search.is_some()))
 }

@@ -3,43 +3,61 @@
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::Mutex;
 
 use satf::data::{ReadOptions, read_log, write_atomically};
 use satf::evaluate::{EarlyStopping, Estimate, EvaluateOptions, Measure, Metric, evaluate};
+use satf::model_file::content_hash;
 use satf::models::{Configured, Iteration, ModelEntry, Preset, Snapshot};
 use satf::monitor::Monitor;
 use satf::prepare::{Offset, Partition, Split, SplitScheme, TiePolicy, Timeline};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::{Dataset, Error, Request};
 
 /// Early stopping bears so many epochs without growth.
-const PATIENCE: usize = 5;
+const PATIENCE: usize = 10;
 const NDCG: Metric = Metric { measure: Measure::Ndcg, cutoff: 10 };
+
+/// A finished cell: what was asked, and what came of it. A cell of another question is done again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Cell<R> {
+    pub(crate) asked: Question,
+    pub(crate) result: R,
+}
+
+/// Everything a cell depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Question {
+    /// Keys of the model.
+    pub(crate) settings: String,
+    /// Most epochs.
+    pub(crate) epochs: i64,
+    /// Epochs without growth that early stopping bears, for a candidate.
+    pub(crate) patience: Option<usize>,
+    /// The hash of the training part.
+    data: String,
+}
 
 /// A candidate on the validation part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Candidate {
-    pub(crate) settings: String,
     pub(crate) best_epoch: usize,
     pub(crate) epochs: usize,
     pub(crate) ndcg: Estimate,
-    pub(crate) seconds: f64,
 }
 
 /// A configuration on the test part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Tested {
-    pub(crate) settings: String,
-    pub(crate) epochs: usize,
     pub(crate) ndcg: Estimate,
     pub(crate) hit_rate: Estimate,
     pub(crate) coverage: f64,
     pub(crate) events: usize,
-    /// Seconds of all epochs, over all runs if training was interrupted.
-    pub(crate) seconds: f64,
+    /// Seconds of the fastest epoch: others may have shared the machine.
+    pub(crate) fastest_epoch: f64,
 }
 
 /// The file of a cell.
@@ -56,7 +74,7 @@ pub(crate) fn name_of(ties: TiePolicy) -> &'static str {
 }
 
 /// A cell, if it is done.
-pub(crate) fn read<C: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<C>, Error> {
+pub(crate) fn read<R: DeserializeOwned>(path: &Path) -> Result<Option<Cell<R>>, Error> {
     if !path.exists() {
         return Ok(None);
     }
@@ -64,15 +82,20 @@ pub(crate) fn read<C: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<C
     Ok(Some(cell.map_err(|error| format!("{}: {error}; hint: remove it", path.display()))?))
 }
 
-/// The cell in a file; done first if it is not there.
-fn keep<C: Serialize + for<'de> Deserialize<'de>>(
+/// The cell in a file; done first if it is not there, or if it is the answer to another question.
+fn keep<R: Serialize + DeserializeOwned>(
     path: &Path,
-    compute: impl FnOnce() -> Result<C, Error>,
-) -> Result<C, Error> {
+    asked: Question,
+    compute: impl FnOnce() -> Result<R, Error>,
+) -> Result<Cell<R>, Error> {
     if let Some(cell) = read(path)? {
-        return Ok(cell);
+        if cell.asked == asked {
+            return Ok(cell);
+        }
+        let asked = serde_json::to_string(&asked)?;
+        eprintln!("{}: done again, for what is asked now is {asked}", path.display());
     }
-    let cell = compute()?;
+    let cell = Cell { asked, result: compute()? };
     let text = serde_json::to_string_pretty(&cell)?;
     write_atomically(path, |writer| std::io::Write::write_all(writer, text.as_bytes()))?;
     Ok(cell)
@@ -93,95 +116,79 @@ pub(crate) fn compute(request: &Request, dataset: &Dataset, ties: TiePolicy) -> 
         test: offset.unwrap_or(preset.protocol.test),
     };
     let split = Split::new(Timeline::new(&log, ties, 0), scheme)?;
-    let configure = |settings: &Table, epochs: i64| -> Result<Configured, Error> {
-        let mut settings = settings.clone();
-        settings.insert("max_len".to_owned(), Value::Integer(preset.protocol.max_len as i64));
-        settings.insert("epochs".to_owned(), Value::Integer(epochs));
-        Ok(ModelEntry::find("sasrec")?.configure(&settings)?)
+    let max_len = preset.protocol.max_len as i64;
+    let path = |what: &str| path(&request.work, dataset, ties, what);
+    let watch = |what: &str| {
+        let label = format!("{} {} {what}", dataset.name, name_of(ties));
+        Watch { label, folder: request.work.clone(), fastest: Mutex::new(f64::INFINITY) }
     };
-    let label = format!("{} {}", dataset.name, name_of(ties));
     let test = split.test()?;
+    let data = content_hash(&test.train);
 
     if request.losses.iter().any(|loss| loss == "ce") {
         let validation = split.validation()?;
-        let mut best: Option<Candidate> = None;
-        for (number, text) in dataset.candidates.iter().take(request.candidates).enumerate() {
-            let path = path(&request.work, dataset, ties, &format!("candidate-{number}"));
-            let candidate: Candidate = keep(&path, || {
-                let watch = Watch { label: format!("{label} ce {text:?}"), folder: request.work.clone() };
-                let configured = configure(&text.parse()?, request.epochs)?;
-                validate(&configured, text, &validation, &watch)
+        let of_validation = content_hash(&validation.train);
+        let mut best: Option<Cell<Candidate>> = None;
+        for (number, settings) in dataset.candidates.iter().take(request.candidates).enumerate() {
+            let asked = Question {
+                settings: (*settings).to_owned(),
+                epochs: request.epochs,
+                patience: Some(PATIENCE),
+                data: of_validation.clone(),
+            };
+            let candidate = keep(&path(&format!("candidate-{number}")), asked.clone(), || {
+                validate(&configure(&asked, max_len)?, &validation, &watch(&format!("ce {settings:?}")))
             })?;
-            if best.as_ref().is_none_or(|best| candidate.ndcg.value > best.ndcg.value) {
+            if best.as_ref().is_none_or(|best| candidate.result.ndcg.value > best.result.ndcg.value) {
                 best = Some(candidate);
             }
         }
         let best = best.ok_or("no candidates")?;
-        // Named after what is tested: with more candidates another one may win.
-        let number = dataset.candidates.iter().position(|text| *text == best.settings).unwrap_or_default();
-        let path = path(&request.work, dataset, ties, &format!("ce-{number}"));
-        let _: Tested = keep(&path, || {
-            let watch = Watch { label: format!("{label} ce, refit"), folder: request.work.clone() };
-            let configured = configure(&best.settings.parse()?, best.best_epoch as i64)?;
-            score(&configured, &best.settings, &test, &watch)
-        })?;
+        let epochs = best.result.best_epoch as i64;
+        let asked = Question { settings: best.asked.settings, epochs, patience: None, data: data.clone() };
+        keep(&path("ce"), asked.clone(), || score(&configure(&asked, max_len)?, &test, watch("ce, refit")))?;
     }
     if request.losses.iter().any(|loss| loss == "bce") && dataset.paper.is_some() {
-        let asked = preset.settings.get("epochs").and_then(Value::as_integer).unwrap_or(100);
-        let epochs = asked.min(request.bce_epochs);
-        let path = path(&request.work, dataset, ties, &format!("bce-{epochs}"));
-        let _: Tested = keep(&path, || {
-            let watch = Watch { label: format!("{label} bce"), folder: request.work.clone() };
-            let mut settings = preset.settings.clone();
-            settings.remove("epochs");
-            score(&configure(&settings, epochs)?, &toml::to_string(&settings)?, &test, &watch)
+        let mut settings = preset.settings.clone();
+        let of_paper = settings.remove("epochs").and_then(|epochs| epochs.as_integer()).unwrap_or(100);
+        let epochs = of_paper.min(request.bce_epochs);
+        let asked = Question { settings: toml::to_string(&settings)?, epochs, patience: None, data };
+        keep(&path(&format!("bce-{epochs}")), asked.clone(), || {
+            score(&configure(&asked, max_len)?, &test, watch("bce"))
         })?;
     }
     Ok(())
 }
 
+fn configure(asked: &Question, max_len: i64) -> Result<Configured, Error> {
+    let mut settings: Table = asked.settings.parse()?;
+    settings.insert("max_len".to_owned(), Value::Integer(max_len));
+    settings.insert("epochs".to_owned(), Value::Integer(asked.epochs));
+    Ok(ModelEntry::find("sasrec")?.configure(&settings)?)
+}
+
 /// Trains on the training part alone until the validation part says that it is enough.
-fn validate(
-    configured: &Configured,
-    settings: &str,
-    partition: &Partition,
-    watch: &Watch,
-) -> Result<Candidate, Error> {
-    let start = Instant::now();
+fn validate(configured: &Configured, partition: &Partition, watch: &Watch) -> Result<Candidate, Error> {
     let items = partition.train.num_items();
     let stopping = EarlyStopping::new(&partition.holdout, items, NDCG, PATIENCE, watch);
     configured.learner.fit(&partition.train, &stopping)?;
     let outcome = stopping.outcome()?;
     let best = outcome.best.ok_or("no epoch was scored")?;
-    Ok(Candidate {
-        settings: settings.to_owned(),
-        best_epoch: best.iteration,
-        epochs: outcome.curve.last().map_or(0, |(epoch, _)| *epoch),
-        ndcg: best.estimate,
-        seconds: start.elapsed().as_secs_f64(),
-    })
+    let epochs = outcome.curve.last().map_or(0, |(epoch, _)| *epoch);
+    Ok(Candidate { best_epoch: best.iteration, epochs, ndcg: best.estimate })
 }
 
 /// Trains on all before the test part and scores that.
-fn score(
-    configured: &Configured,
-    settings: &str,
-    partition: &Partition,
-    watch: &Watch,
-) -> Result<Tested, Error> {
-    let start = Instant::now();
-    let model = configured.learner.fit(&partition.train, watch)?;
-    let seconds = start.elapsed().as_secs_f64();
+fn score(configured: &Configured, partition: &Partition, watch: Watch) -> Result<Tested, Error> {
+    let model = configured.learner.fit(&partition.train, &watch)?;
     let items = partition.train.num_items();
     let evaluation = evaluate(&*model, &partition.holdout, items, &EvaluateOptions::default(), &())?;
     Ok(Tested {
-        settings: settings.to_owned(),
-        epochs: configured.configuration["epochs"].as_u64().unwrap_or(0) as usize,
         ndcg: evaluation.estimate(NDCG),
         hit_rate: evaluation.estimate(Metric { measure: Measure::HitRate, cutoff: 10 }),
         coverage: evaluation.coverage(10),
         events: evaluation.counts.scored,
-        seconds,
+        fastest_epoch: watch.fastest.into_inner()?,
     })
 }
 
@@ -189,6 +196,16 @@ fn score(
 struct Watch {
     label: String,
     folder: PathBuf,
+    /// Seconds of the fastest epoch.
+    fastest: Mutex<f64>,
+}
+
+impl Watch {
+    fn time(&self, seconds: f64) {
+        if let Ok(mut fastest) = self.fastest.lock() {
+            *fastest = fastest.min(seconds);
+        }
+    }
 }
 
 impl Monitor for Watch {
@@ -196,7 +213,12 @@ impl Monitor for Watch {
         Some(&self.folder)
     }
 
+    fn resumed(&self, earlier: &[Iteration]) {
+        earlier.iter().for_each(|report| self.time(report.seconds));
+    }
+
     fn progressed(&self, report: &Iteration) {
+        self.time(report.seconds);
         let measures: Vec<String> =
             report.measures.iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
         eprintln!(

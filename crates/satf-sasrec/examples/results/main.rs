@@ -114,7 +114,7 @@ impl Request {
             only: DATASETS.iter().map(|dataset| dataset.name.to_owned()).collect(),
             losses: vec!["ce".to_owned(), "bce".to_owned()],
             ties: vec![TiePolicy::File, TiePolicy::Shuffle],
-            epochs: 60,
+            epochs: 40,
             bce_epochs: i64::MAX,
             candidates: usize::MAX,
         };

@@ -7,15 +7,16 @@ use satf::evaluate::Estimate;
 use satf::models::Preset;
 use satf::prepare::TiePolicy;
 
-use super::cells::{Candidate, Tested, name_of, path, read};
+use super::cells::{Candidate, Cell, Question, Tested, name_of, path, read};
 use super::{DATASETS, Dataset, Error};
 
 const NOTES: &str = "\
-Test split, refit on training + validation, all items ranked, n = 10, ± one standard error of the events. `ce` is the softmax \
-over the whole catalogue; its configuration is the best of the candidates below on the validation part (NDCG@10 after every epoch, \
-training ends after five epochs without growth), its number of epochs the best one there. `bce` is the paper's configuration: \
-one sampled negative a position, one head, the paper's width, blocks, dropout, step size and batch. Where fewer epochs were run \
-than the paper's the row says so. The paper's figures carry a mark: = within two standard errors of ours, ▲ ours is above, ▼ below.";
+Test split, refit on training + validation, all items ranked, n = 10, ± one standard error of the events, one seed of the model and \
+of the order of ties. `ce` is the softmax over the whole catalogue; its configuration is the best of the candidates below on the \
+validation part (NDCG@10 after every epoch; training ends after ten epochs without growth, or where it was cut off), its number of \
+epochs the best one there. `bce` is the paper's configuration: one sampled negative a position, one head, the paper's width, blocks, \
+dropout, step size and batch. Where fewer epochs were run than the paper's the row says so. The paper's figures carry a mark: = within \
+two standard errors of ours, ▲ ours is above, ▼ below. Seconds are those of the fastest epoch: others may have shared the machine.";
 
 pub(crate) fn page(work: &Path) -> Result<String, Error> {
     let mut text = format!(
@@ -43,34 +44,41 @@ const ORDERS: [TiePolicy; 2] = [TiePolicy::File, TiePolicy::Shuffle];
 fn rows(work: &Path, dataset: &Dataset) -> Result<String, Error> {
     let mut text = String::new();
     for ties in ORDERS {
-        if let Some(best) = best(work, dataset, ties)? {
-            let number =
-                dataset.candidates.iter().position(|text| *text == best.settings).unwrap_or_default();
-            let cell: Option<Tested> = read(&path(work, dataset, ties, &format!("ce-{number}")))?;
-            if let Some(tested) = cell {
-                let epochs = tested.epochs.to_string();
-                text.push_str(&row("**ce**", ties, &tested, &epochs, None));
-            }
+        let Some(best) = best(work, dataset, ties)? else { continue };
+        // A score of another candidate, or of another number of epochs, says nothing about this one.
+        let epochs = best.result.best_epoch as i64;
+        let cell: Option<Cell<Tested>> = read(&path(work, dataset, ties, "ce"))?;
+        match cell.filter(|cell| cell.asked.settings == best.asked.settings && cell.asked.epochs == epochs) {
+            Some(cell) => text.push_str(&row("**ce**", ties, &cell.result, &epochs.to_string(), None)),
+            None => text.push_str(&not_run("**ce**", ties)),
         }
+    }
+    if text.is_empty() || dataset.paper.is_none() {
+        return Ok(text);
     }
     let preset = Preset::find(&format!("sasrec/{}", dataset.preset))?;
     let asked = preset.settings.get("epochs").and_then(toml::Value::as_integer).unwrap_or(100) as usize;
     for ties in ORDERS {
         // The largest budget that ran.
-        for epochs in (1..=asked).rev() {
-            let cell: Option<Tested> = read(&path(work, dataset, ties, &format!("bce-{epochs}")))?;
-            if let Some(tested) = cell {
-                let shown = match epochs {
-                    _ if epochs == asked => epochs.to_string(),
-                    _ => format!("{epochs} of the paper's {asked}"),
-                };
-                let paper = dataset.paper.filter(|_| ties == TiePolicy::File);
-                text.push_str(&row("bce", ties, &tested, &shown, paper));
-                break;
-            }
+        let budgets = (1..=asked).rev().map(|epochs| path(work, dataset, ties, &format!("bce-{epochs}")));
+        let Some(largest) = budgets.into_iter().find(|path| path.exists()) else {
+            text.push_str(&not_run("bce", ties));
+            continue;
+        };
+        let cell: Option<Cell<Tested>> = read(&largest)?;
+        if let Some(Cell { asked: Question { epochs, .. }, result }) = cell {
+            let is_whole = epochs == asked as i64;
+            let epochs =
+                if is_whole { epochs.to_string() } else { format!("{epochs} of the paper's {asked}") };
+            let paper = dataset.paper.filter(|_| ties == TiePolicy::File);
+            text.push_str(&row("bce", ties, &result, &epochs, paper));
         }
     }
     Ok(text)
+}
+
+fn not_run(loss: &str, ties: TiePolicy) -> String {
+    format!("| {loss} | {} | not run | | | | | |\n", name_of(ties))
 }
 
 fn row(loss: &str, ties: TiePolicy, tested: &Tested, epochs: &str, paper: Option<[f64; 2]>) -> String {
@@ -84,7 +92,7 @@ fn row(loss: &str, ties: TiePolicy, tested: &Tested, epochs: &str, paper: Option
         shown(&tested.ndcg),
         shown(&tested.hit_rate),
         tested.coverage,
-        tested.seconds / tested.epochs.max(1) as f64,
+        tested.fastest_epoch,
     )
 }
 
@@ -103,17 +111,12 @@ fn marked(paper: f64, ours: &Estimate) -> String {
 }
 
 /// The candidate that is best on the validation part.
-fn best(work: &Path, dataset: &Dataset, ties: TiePolicy) -> Result<Option<Candidate>, Error> {
-    let mut best: Option<Candidate> = None;
-    for candidate in tried(work, dataset, ties)? {
-        if best.as_ref().is_none_or(|best| candidate.ndcg.value > best.ndcg.value) {
-            best = Some(candidate);
-        }
-    }
-    Ok(best)
+fn best(work: &Path, dataset: &Dataset, ties: TiePolicy) -> Result<Option<Cell<Candidate>>, Error> {
+    let tried = tried(work, dataset, ties)?.into_iter();
+    Ok(tried.reduce(|best, next| if next.result.ndcg.value > best.result.ndcg.value { next } else { best }))
 }
 
-fn tried(work: &Path, dataset: &Dataset, ties: TiePolicy) -> Result<Vec<Candidate>, Error> {
+fn tried(work: &Path, dataset: &Dataset, ties: TiePolicy) -> Result<Vec<Cell<Candidate>>, Error> {
     let cell = |number: usize| read(&path(work, dataset, ties, &format!("candidate-{number}"))).transpose();
     (0..dataset.candidates.len()).filter_map(cell).collect()
 }
@@ -121,15 +124,15 @@ fn tried(work: &Path, dataset: &Dataset, ties: TiePolicy) -> Result<Vec<Candidat
 fn candidates(work: &Path, dataset: &Dataset) -> Result<String, Error> {
     let mut text = String::new();
     for ties in ORDERS {
-        for candidate in tried(work, dataset, ties)? {
+        for Cell { asked, result: Candidate { best_epoch, epochs, ndcg } } in tried(work, dataset, ties)? {
+            let was_cut = epochs as i64 == asked.epochs && epochs - best_epoch < asked.patience.unwrap_or(0);
+            let end = if was_cut { ", where it was cut off" } else { "" };
             writeln!(
                 text,
-                "| {} | {} | {} | {} of {} |",
-                candidate.settings.replace('\n', ", "),
+                "| {} | {} | {} | {best_epoch} of {epochs}{end} |",
+                asked.settings.replace('\n', ", "),
                 name_of(ties),
-                shown(&candidate.ndcg),
-                candidate.best_epoch,
-                candidate.epochs,
+                shown(&ndcg),
             )?;
         }
     }

@@ -76,6 +76,18 @@ impl<'a, T: Number> Predictions<'a, T> {
     }
 }
 
+/// Values that a loss holds at once, at most.
+pub(crate) fn most_logits(objective: Objective, items: usize, width: usize) -> u64 {
+    match objective.loss {
+        Loss::Ce => softmax::most_logits(items),
+        // The embeddings of the items drawn, and their gradients.
+        Loss::SampledCe => (2 * objective.negatives as u64)
+            .saturating_mul(width as u64)
+            .saturating_add(softmax::most_logits(objective.negatives)),
+        Loss::Bce => 0,
+    }
+}
+
 impl Objective {
     /// The mean loss of a batch.
     pub(crate) fn evaluate<T: Number>(

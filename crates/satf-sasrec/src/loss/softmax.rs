@@ -33,6 +33,12 @@ const MOST_LOGITS: usize = 6 << 20;
 /// Tiles that are worked on at once, at least, so that all threads have some.
 const TILES: usize = 4;
 
+/// Logits that are kept at once, at most, and the sums and factors that go with them.
+pub(super) fn most_logits(candidates: usize) -> u64 {
+    let most = (MOST_LOGITS as u64).max((ROWS as u64).saturating_mul(candidates as u64));
+    most.saturating_add(most / CANDIDATES as u64 + ROWS as u64)
+}
+
 /// The softmax over all items.
 pub(super) fn over_all<T: Number>(
     predictions: Predictions<'_, T>,
@@ -49,7 +55,7 @@ pub(super) fn over_all<T: Number>(
 
 /// The softmax over the item that followed and the items drawn (with repetition).
 ///
-/// The $k$ items stand for all $n$: each logit is raised by $\ln((n-1)/k)$, so that the expected sum of exponentials is
+/// The $k$ items stand for all $n$: each logit is raised by $\ln(n/k)$, so that the expected sum of exponentials is
 /// that of the whole catalogue. Where the item that followed is among those drawn it does not count twice.
 pub(super) fn over_sample<T: Number>(
     predictions: Predictions<'_, T>,
@@ -65,7 +71,7 @@ pub(super) fn over_sample<T: Number>(
     for (place, &item) in drawn.iter().enumerate() {
         places.entry(item).or_default().push(place);
     }
-    let raise = T::of(((items - 1).max(1) as f64 / drawn.len() as f64).ln());
+    let raise = T::of((items as f64 / drawn.len() as f64).ln());
     let candidates: Vec<T> = drawn.iter().flat_map(|&item| predictions.embedding(item)).copied().collect();
     let sample = Some(Sample { raise, places });
     let softmax = Softmax { predictions, targets, candidates: &candidates, sample, meter };
@@ -304,7 +310,7 @@ mod tests {
             let logit = |item: u32| -> f64 {
                 h.iter().zip(&items[item as usize * width..][..width]).map(|(a, b)| a * b).sum()
             };
-            let raise = |drawn: &[u32]| ((count - 1) as f64 / drawn.len() as f64).ln();
+            let raise = |drawn: &[u32]| (count as f64 / drawn.len() as f64).ln();
             let terms: Vec<(u32, f64)> = match drawn {
                 None => (0..count as u32).map(|item| (item, logit(item))).collect(),
                 Some(drawn) => {
@@ -369,5 +375,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_sample_stands_for_the_catalogue() {
+        let (items, hidden) = ([0.9, -0.4, 0.1, 1.7, -2.0, 0.6, 0.3], [1.0]);
+        let loss = |drawn: Option<&[u32]>| {
+            let predictions = Predictions { width: 1, hidden: &hidden, embeddings: &items };
+            let gradients = &mut Gradients { hidden: &mut [0.0], embeddings: &mut [0.0; 7] };
+            let (mut workspace, meter) = (Workspace::default(), Meter::default());
+            match drawn {
+                None => over_all(predictions, &[2], gradients, &mut workspace, &meter),
+                Some(drawn) => over_sample(predictions, &[2], drawn, gradients, &mut workspace, &meter),
+            }
+        };
+        // The loss is the logarithm of a sum of exponentials, of which the mean over samples is that over all items.
+        let samples = 4000;
+        let sum_of_sums: f64 = (0..samples)
+            .map(|sample| {
+                let drawn: Vec<u32> = (0..5).map(|at| Noise::new(sample).below(at, 7)).collect();
+                loss(Some(&drawn)).exp()
+            })
+            .sum();
+        let (found, expected) = (sum_of_sums / samples as f64, loss(None).exp());
+        assert!((found / expected - 1.0).abs() < 0.03, "{found} instead of {expected}");
     }
 }

@@ -38,7 +38,7 @@ pub use options::{FileReport, IdType, ReadOptions, ReadReport, TimeUnit};
 pub use recommendations::{RecommendationFormat, RecommendationWriter};
 pub use titles::{Titles, read_titles};
 pub use user_histories::{UserHistories, UserHistory};
-pub use write::{LogFormat, write_atomically, write_log};
+pub use write::{LogFormat, check_writable, write_atomically, write_log};
 
 use crate::interactions::Interactions;
 use crate::monitor::Monitor;

@@ -54,16 +54,7 @@ pub fn write_atomically<T, E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
 ) -> Result<T, E> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".satf-").suffix(".tmp");
-    // Temporary files are private by default; this one becomes an ordinary file, as the umask has it.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let (file, temporary) = builder.tempfile_in(folder)?.into_parts();
+    let (file, temporary) = temporary_beside(path)?.into_parts();
     let mut writer = BufWriter::with_capacity(1 << 18, file);
     let value = write(&mut writer)?;
     let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -72,8 +63,41 @@ pub fn write_atomically<T, E: From<io::Error>>(
     temporary.persist(path).map_err(|error| error.error)?;
     // The new name is safe only once the folder is.
     #[cfg(unix)]
-    File::open(folder)?.sync_all()?;
+    File::open(folder_of(path))?.sync_all()?;
     Ok(value)
+}
+
+/// Whether [`write_atomically`] could write this file now: asked before long work whose result goes there.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    temporary_beside(path).map(drop)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    // A folder, a device or a pipe is not replaced.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is there and is no file"));
+    }
+    let folder = folder_of(path);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".satf-").suffix(".tmp");
+    // Temporary files are private by default; this one becomes an ordinary file, as the umask has it.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder).map_err(|error| {
+        let folder = folder.display();
+        let reason = match error.kind() {
+            io::ErrorKind::NotFound => format!("there is no folder {folder}"),
+            kind => format!("no file can be made in {folder}: {kind}"),
+        };
+        io::Error::new(error.kind(), reason)
+    })
 }
 
 fn write_parquet(log: &Interactions, writer: &mut BufWriter<File>) -> parquet::errors::Result<()> {

@@ -12,6 +12,9 @@ use crate::models::{Iteration, Recommender, Snapshot};
 use crate::monitor::{Memory, Monitor};
 use crate::prepare::Holdout;
 
+/// The metric's name among what is measured of an iteration.
+const MEASURE: &str = "validation";
+
 /// A monitor that scores every iteration on a holdout.
 ///
 /// Everything else is passed on to the monitor inside. Training ends when the metric has not grown for `patience`
@@ -118,7 +121,17 @@ impl Monitor for EarlyStopping<'_> {
         Some(Memory { text, best: state.best.as_ref().map(|best| best.iteration) })
     }
 
-    fn recall(&self, memory: &Memory, best: Option<&dyn Snapshot>) -> Result<(), String> {
+    fn resumed(&self, earlier: &[Iteration]) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut earlier = earlier.to_vec();
+        for report in &mut earlier {
+            let scored = state.curve.iter().find(|(iteration, _)| *iteration == report.iteration);
+            report.measures.extend(scored.map(|(_, estimate)| (MEASURE, estimate.value)));
+        }
+        self.inner.resumed(&earlier);
+    }
+
+    fn recall(&self, memory: &Memory, best: Option<&dyn Snapshot>) -> Result<ControlFlow<()>, String> {
         let remembered: Remembered = serde_json::from_str(&memory.text)
             .map_err(|error| format!("no curve of early stopping: {error}"))?;
         let (metric, events) = (self.metric.to_string(), self.holdout.events.len());
@@ -130,6 +143,16 @@ impl Monitor for EarlyStopping<'_> {
         }
         let curve: Vec<(usize, Estimate)> =
             remembered.curve.iter().map(|(iteration, bits)| (*iteration, bits.estimate())).collect();
+        // It may have been watched with another patience.
+        let end = (1..=curve.len()).find(|&scores| since_best(&curve[..scores]) >= self.patience);
+        if let Some(end) = end.filter(|end| *end < curve.len()) {
+            return Err(format!(
+                "it went on to iteration {}, which a patience of {} ends after iteration {}",
+                curve[curve.len() - 1].0,
+                self.patience,
+                curve[end - 1].0
+            ));
+        }
         let best = match (memory.best, best) {
             (None, _) => None,
             (Some(iteration), Some(snapshot)) => {
@@ -144,7 +167,7 @@ impl Monitor for EarlyStopping<'_> {
         };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = State { curve, best, failure: None };
-        Ok(())
+        Ok(if end.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     fn iteration(&self, report: &Iteration, snapshot: &dyn Snapshot) -> ControlFlow<()> {
@@ -158,15 +181,24 @@ impl Monitor for EarlyStopping<'_> {
         };
         state.curve.push((report.iteration, estimate));
         let mut report = report.clone();
-        report.measures.push(("validation", estimate.value));
+        report.measures.push((MEASURE, estimate.value));
         if state.best.as_ref().is_none_or(|best| estimate.value > best.estimate.value) {
             state.best = Some(Best { iteration: report.iteration, estimate, model });
         }
-        let best = state.best.as_ref().map_or(0, |best| best.iteration);
         self.inner.iteration(&report, snapshot)?;
-        let since_best = state.curve.iter().rev().take_while(|(iteration, _)| *iteration != best).count();
-        if since_best >= self.patience { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if since_best(&state.curve) >= self.patience {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
+}
+
+/// Scores after the best one; of equal ones the first is best.
+fn since_best(curve: &[(usize, Estimate)]) -> usize {
+    let values = curve.iter().map(|(_, estimate)| estimate.value).enumerate();
+    let best = values.reduce(|best, next| if next.1 > best.1 { next } else { best });
+    best.map_or(0, |(at, _)| curve.len() - 1 - at)
 }
 
 /// What early stopping keeps in a checkpoint.
@@ -319,11 +351,23 @@ mod tests {
         assert_eq!(memory.best, Some(3));
         let best = Oracle { holdout: &partition.holdout, items: first.num_items, right: true };
         let second = watch(&partition, "NDCG@3");
-        second.recall(&memory, Some(&best)).unwrap();
+        assert_eq!(second.recall(&memory, Some(&best)), Ok(ControlFlow::Continue(())));
         report(&second, 5..=10, 3);
         let resumed = second.outcome().unwrap();
         assert_eq!(resumed.curve, unbroken.curve);
         assert_eq!(resumed.best.unwrap().iteration, 3);
+
+        // Another patience judges the same curve anew: it goes on, ends here, or should have ended before.
+        let ended = watch(&partition, "NDCG@3");
+        report(&ended, 1..=10, 3);
+        let ended = ended.memory().unwrap();
+        let with_patience = |patience: usize| {
+            let stopping = EarlyStopping { patience, ..watch(&partition, "NDCG@3") };
+            stopping.recall(&ended, Some(&best))
+        };
+        assert_eq!(with_patience(3), Ok(ControlFlow::Continue(())));
+        assert_eq!(with_patience(2), Ok(ControlFlow::Break(())));
+        assert!(with_patience(1).unwrap_err().contains("ends after iteration 2"));
 
         let refused = |stopping: EarlyStopping<'_>, memory: &Memory, best: Option<&dyn Snapshot>| {
             stopping.recall(memory, best).unwrap_err()

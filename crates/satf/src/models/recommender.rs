@@ -98,6 +98,11 @@ pub trait Learner: Send + Sync {
         Ok(None)
     }
 
+    /// Why the model can never be had in fewer bytes ([`Recommender::quantized`]), if that is known before training.
+    fn never_quantized(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Learns. A model that learns iteratively calls [`Monitor::iteration`] after every iteration; one that learns in one
     /// go and has [`Learner::variant_keys`] calls [`Monitor::trained`].
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError>;

@@ -175,7 +175,9 @@ impl<'a> Desk<'a> {
     fn run_trial(&self, trial: usize, point: usize) {
         let SearchOptions { grid, scoring, limits, .. } = self.options;
         let start = Instant::now();
-        let (scores, error) = match scoring.run(grid, point, self.monitor) {
+        let checkpoints = self.shared().study.folder().join("checkpoints");
+        let of_trial = checkpoints.join(trial.to_string());
+        let (scores, error) = match scoring.run(grid, point, &of_trial, self.monitor) {
             Ok(scores) => (scores, None),
             Err(Failure::Failed(reason)) => (Vec::new(), Some(reason)),
             Err(Failure::Cancelled) => return,
@@ -191,6 +193,8 @@ impl<'a> Desk<'a> {
         let mut shared = self.shared();
         match shared.study.append(&trial) {
             Ok(trial) => {
+                // They have served. If they stay, nothing but their bytes is lost; the folder around them stays for other jobs.
+                let _ = std::fs::remove_dir_all(&of_trial).and_then(|()| std::fs::remove_dir(&checkpoints));
                 let done = shared.study.trials().len();
                 let seconds_left =
                     seconds_left(&Limits { trials: self.asked, ..*limits }, done, self.elapsed());

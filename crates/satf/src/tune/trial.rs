@@ -1,7 +1,8 @@
 //! One trial: a training, and the scores of every configuration it serves.
 
 use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -9,8 +10,11 @@ use serde_json::{Map, Value, json};
 use super::Grid;
 use crate::evaluate::{Estimate, EvaluateError, EvaluateOptions, Metric, SeenPolicy, evaluate};
 use crate::models::{ConfigError, Iteration, ModelError, Recommender, Snapshot, Variant};
-use crate::monitor::{Cancelled, Monitor, OnlyCancels, check_cancelled};
+use crate::monitor::{Cancelled, Memory, Monitor, OnlyCancels, check_cancelled};
 use crate::prepare::Partition;
+
+/// Iterations that take so many seconds are told of one by one; others only trial by trial.
+const WORTH_TELLING: f64 = 2.0;
 
 /// What a trial showed: one line of the trial log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -124,17 +128,20 @@ impl From<Cancelled> for Failure {
 }
 
 impl Scoring<'_> {
-    /// Trains once and scores everything that this training serves.
+    /// Trains once and scores everything that this training serves. Unfinished training is kept in `checkpoints`, by models
+    /// that do so.
     pub(super) fn run(
         self,
         grid: &Grid,
         training: usize,
+        checkpoints: &Path,
         monitor: &dyn Monitor,
     ) -> Result<Vec<Score>, Failure> {
         let configured = grid.configure(training)?;
         let watch = Watch {
             scoring: self,
             monitor,
+            checkpoints,
             iterations_key: grid.iterations_key().unwrap_or("num_iters"),
             state: Mutex::new(Curves {
                 variants: grid.variants(training).into_iter().map(Curve::new).collect(),
@@ -175,6 +182,7 @@ impl Score {
 struct Watch<'a> {
     scoring: Scoring<'a>,
     monitor: &'a dyn Monitor,
+    checkpoints: &'a Path,
     iterations_key: &'static str,
     state: Mutex<Curves>,
 }
@@ -231,9 +239,13 @@ impl Watch<'_> {
         Ok(())
     }
 
+    fn curves(&self) -> MutexGuard<'_, Curves> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Scores a snapshot; whether there is nothing more to learn from this training.
     fn look(&self, snapshot: &dyn Snapshot, iteration: Option<usize>) -> bool {
-        let mut curves = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut curves = self.curves();
         if let Err(failure) = self.score_all(&mut curves, snapshot, iteration) {
             curves.failure = Some(failure);
             return true;
@@ -247,12 +259,46 @@ impl Monitor for Watch<'_> {
         self.monitor.is_cancelled()
     }
 
-    fn iteration(&self, report: &Iteration, snapshot: &dyn Snapshot) -> ControlFlow<()> {
-        if self.look(snapshot, Some(report.iteration)) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
+    fn progressed(&self, report: &Iteration) {
+        if report.seconds >= WORTH_TELLING {
+            self.monitor.progressed(report);
         }
+    }
+
+    fn iteration(&self, report: &Iteration, snapshot: &dyn Snapshot) -> ControlFlow<()> {
+        let is_over = self.look(snapshot, Some(report.iteration));
+        let mut report = report.clone();
+        let last = self.curves().scores.last().map(|score| score.value);
+        report.measures.extend(last.map(|value| ("validation", value)));
+        self.progressed(&report);
+        if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn checkpoints(&self) -> Option<&Path> {
+        Some(self.checkpoints)
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        let text = serde_json::to_string(&self.curves().scores).ok()?;
+        Some(Memory { text, best: None })
+    }
+
+    fn recall(&self, memory: &Memory, _best: Option<&dyn Snapshot>) -> Result<ControlFlow<()>, String> {
+        let scores: Vec<Score> =
+            serde_json::from_str(&memory.text).map_err(|error| format!("no scores of a trial: {error}"))?;
+        let mut curves = self.curves();
+        for curve in &mut curves.variants {
+            for score in &scores {
+                let mut keys = score.keys.clone();
+                keys.remove(self.iterations_key);
+                if keys == curve.keys {
+                    curve.note(score.value, self.scoring.patience);
+                }
+            }
+        }
+        curves.scores = scores;
+        let is_over = curves.variants.iter().all(|curve| curve.stopped);
+        Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     fn trained(&self, snapshot: &dyn Snapshot) {

@@ -1,0 +1,46 @@
+//! What training will take, known before it begins.
+
+use satf::prepare::Histories;
+
+use crate::SasRecConfig;
+use crate::batch::{ROWS_A_GROUP, Sequences};
+use crate::loss::most_logits;
+use crate::parameters::Array;
+
+/// Copies of the parameters at the peak: they themselves, their gradient and the two moments of Adam; a model that is scored on
+/// the way and the best one so far; of a checkpoint the best parameters, and twice four arrays on their way to the file.
+const COPIES: u64 = 4 + 2 + 1 + 2 * 4;
+/// Rows as wide as the network that a block keeps for the way back.
+const ROWS_OF_BLOCK: u64 = 8;
+/// The same outside of the blocks: inputs, what the last norm gets and gives, hidden states of the whole batch, and the gradients
+/// of both.
+const ROWS_OUTSIDE: u64 = 6;
+/// Rows that a thread holds for a moment, for every row of its group.
+const ROWS_OF_THREAD: u64 = 12;
+/// Weights of attention that a thread holds for a moment, for each of a few queries.
+const QUERIES_OF_THREAD: u64 = 3 * 64;
+
+/// Most bytes that training takes. Products saturate, so absurd sizes are just very large.
+pub(crate) fn needed(config: &SasRecConfig, histories: &Histories) -> u64 {
+    let sizes = config.sizes(histories.num_items());
+    let product =
+        |factors: &[u64]| factors.iter().fold(1u64, |product, &factor| product.saturating_mul(factor));
+    let (width, blocks, longest) = (sizes.hidden as u64, sizes.blocks as u64, sizes.max_len as u64);
+    let values = sizes.num_values() as u64;
+    let weights = (sizes.num_values() - sizes.range(Array::AttentionNormScale).start) as u64;
+    let rows = Sequences::of(histories, config.max_len).most_rows(config.batch_size) as u64;
+    let groups = rows / ROWS_A_GROUP as u64 + 1;
+    let rows_of_group = rows.min(ROWS_A_GROUP as u64 + longest);
+    let of_thread = product(&[rows_of_group, width, ROWS_OF_THREAD])
+        .saturating_add(product(&[longest.min(rows), QUERIES_OF_THREAD]));
+    let terms = [
+        product(&[COPIES, values]),
+        // The weights as candle has them, and what every group of sequences adds to their gradient.
+        product(&[groups + 1, weights]),
+        product(&[rows, width, ROWS_OF_BLOCK * blocks + ROWS_OUTSIDE]),
+        product(&[rayon::current_num_threads() as u64, of_thread]),
+        most_logits(config.objective(), sizes.items, sizes.hidden),
+    ];
+    let all = terms.into_iter().fold(0u64, u64::saturating_add);
+    all.saturating_mul(size_of::<f32>() as u64)
+}
