@@ -132,7 +132,11 @@ impl Terminal {
     /// An error, unless the work was stopped on request and goes on from its checkpoint: then that is said.
     pub(crate) fn explain_stop(&self, error: anyhow::Error) -> anyhow::Error {
         match &self.checkpoints {
-            Some(folder) if self.is_cancelled() && error.chain().any(crate::is_request_to_stop) => {
+            Some(folder)
+                if self.is_cancelled()
+                    && error.chain().any(crate::is_request_to_stop)
+                    && holds_a_checkpoint(folder) =>
+            {
                 Stopped(folder.clone()).into()
             }
             _ => error,
@@ -187,6 +191,11 @@ impl Monitor for Terminal {
         self.progressed(report);
         if self.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
+}
+
+fn holds_a_checkpoint(folder: &Path) -> bool {
+    let mut files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.any(|file| file.path().extension().is_some_and(|ending| ending == "safetensors"))
 }
 
 /// The work was stopped on request, and what was learned is kept.

@@ -115,8 +115,10 @@ fn signal_once_checkpointed(arguments: &[&str], checkpoints: &str, signal: &str)
     while !has_checkpoint() && running.try_wait().unwrap().is_none() {
         sleep(Duration::from_millis(5));
     }
-    let process = running.id().to_string();
-    Command::new("kill").args([&format!("-{signal}"), &process]).status().unwrap();
+    if running.try_wait().unwrap().is_none() {
+        let process = running.id().to_string();
+        Command::new("kill").args([&format!("-{signal}"), &process]).status().unwrap();
+    }
     let output = running.wait_with_output().unwrap();
     assert!(has_checkpoint());
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
@@ -159,13 +161,33 @@ fn what_cannot_be_is_refused_before_training() {
 fn a_trial_that_was_killed_goes_on_and_ends_the_same() {
     let (folder, log) = shop_log(300);
     let space = path(folder.path(), "space.toml");
-    fs::write(&space, "keys.hidden = [8, 16]\nkeys.epochs = 12\nkeys.max_len = 8\nkeys.batch_size = 16\n")
+    fs::write(&space, "keys.hidden = [8, 16]\nkeys.epochs = 100\nkeys.max_len = 8\nkeys.batch_size = 16\n")
         .unwrap();
     let scores = |study: &str, kill: bool| {
         let mut arguments = vec!["tune", &log, "--model", "sasrec", "--space", &space, "--study", study];
-        arguments.extend(["--sampler", "exhaustive", "--valid", "1month", "--test", "1month", "--json"]);
+        arguments.extend([
+            "--sampler",
+            "exhaustive",
+            "--valid",
+            "1month",
+            "--test",
+            "1month",
+            "--patience",
+            "100",
+            "--json",
+        ]);
         if kill {
-            signal_once_checkpointed(&arguments, &format!("{study}/checkpoints/0"), "KILL");
+            let checkpoints = format!("{study}/checkpoints/0");
+            signal_once_checkpointed(&arguments, &checkpoints, "KILL");
+            // A checkpoint that cannot be read is no reason to give the trial up.
+            let files = fs::read_dir(&checkpoints).unwrap().map(|file| file.unwrap().path());
+            let file = files.into_iter().find(|path| path.extension().is_some_and(|e| e == "safetensors"));
+            let (file, sound) = (file.clone().unwrap(), fs::read(file.unwrap()).unwrap());
+            fs::write(&file, &sound[..sound.len() / 2]).unwrap();
+            let refused = satf(&arguments);
+            assert_eq!(refused.code, 1);
+            assert!(refused.stderr.contains("remove it to begin anew"), "{}", refused.stderr);
+            fs::write(&file, sound).unwrap();
         }
         let mut tuned: Value = serde_json::from_str(&satf(&arguments).succeeds()).unwrap();
         assert!(!Path::new(study).join("checkpoints").exists());

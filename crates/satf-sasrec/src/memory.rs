@@ -15,10 +15,10 @@ const ROWS_OF_BLOCK: u64 = 8;
 /// The same outside of the blocks: inputs, what the last norm gets and gives, hidden states of the whole batch, and the gradients
 /// of both.
 const ROWS_OUTSIDE: u64 = 6;
-/// Rows that a thread holds for a moment, for every row of its group.
-const ROWS_OF_THREAD: u64 = 12;
-/// Weights of attention that a thread holds for a moment, for each of a few queries.
-const QUERIES_OF_THREAD: u64 = 3 * 64;
+/// The same that are there only while a group is worked on; all groups may be, if there are as many threads.
+const ROWS_FOR_A_MOMENT: u64 = 14;
+/// Queries of a group whose weights of attention are there at the same time, in three forms.
+const QUERIES: u64 = 3 * 64;
 
 /// Most bytes that training takes. Products saturate, so absurd sizes are just very large.
 pub(crate) fn needed(config: &SasRecConfig, histories: &Histories) -> u64 {
@@ -30,15 +30,12 @@ pub(crate) fn needed(config: &SasRecConfig, histories: &Histories) -> u64 {
     let weights = (sizes.num_values() - sizes.range(Array::AttentionNormScale).start) as u64;
     let rows = Sequences::of(histories, config.max_len).most_rows(config.batch_size) as u64;
     let groups = rows / ROWS_A_GROUP as u64 + 1;
-    let rows_of_group = rows.min(ROWS_A_GROUP as u64 + longest);
-    let of_thread = product(&[rows_of_group, width, ROWS_OF_THREAD])
-        .saturating_add(product(&[longest.min(rows), QUERIES_OF_THREAD]));
     let terms = [
         product(&[COPIES, values]),
         // The weights as candle has them, and what every group of sequences adds to their gradient.
         product(&[groups + 1, weights]),
-        product(&[rows, width, ROWS_OF_BLOCK * blocks + ROWS_OUTSIDE]),
-        product(&[rayon::current_num_threads() as u64, of_thread]),
+        product(&[rows, width, ROWS_OF_BLOCK * blocks + ROWS_OUTSIDE + ROWS_FOR_A_MOMENT]),
+        product(&[groups, longest.min(rows), QUERIES]),
         most_logits(config.objective(), sizes.items, sizes.hidden),
     ];
     let all = terms.into_iter().fold(0u64, u64::saturating_add);

@@ -22,6 +22,8 @@ use crate::args::{ModelArguments, PartArgument, SearchArguments, TuneArguments, 
 use crate::table;
 use crate::terminal::Terminal;
 
+/// The training at the end, among those of which checkpoints are kept.
+const REFIT: &str = "refit";
 /// Trials of a random search where nothing else limits it.
 const USUAL_TRIALS: usize = 30;
 
@@ -211,13 +213,17 @@ impl Ending<'_> {
         if result["trials"] != trials {
             result["trials"] = trials;
             study.finish(&result, &self.best_toml(&result)?)?;
+            study.forget_checkpoints(REFIT);
         }
         Ok(result)
     }
 
     fn refit(&self, study: &Study, scored: u64, terminal: &Terminal) -> anyhow::Result<Value> {
         let entry = ModelEntry::find(self.asked["model"].as_str().unwrap_or_default())?;
+        let terminal = &terminal.keeping_checkpoints_in(study.checkpoints(REFIT));
+        terminal.take_reported();
         let outcome = refit(entry, self.settings, study, self.test, &self.evaluation, terminal)?;
+        let earlier_seconds = terminal.take_reported().earlier_seconds;
         let test: Map<String, Value> =
             outcome.evaluation.report().into_iter().map(|(name, estimate)| (name, json!(estimate))).collect();
         Ok(json!({
@@ -227,7 +233,7 @@ impl Ending<'_> {
             "test": test,
             "events": outcome.evaluation.counts,
             "test_part_scored": scored,
-            "train_seconds": outcome.train_seconds,
+            "train_seconds": earlier_seconds + outcome.train_seconds,
             "evaluate_seconds": outcome.evaluate_seconds,
             "satf_version": env!("CARGO_PKG_VERSION"),
         }))
@@ -251,7 +257,7 @@ impl Ending<'_> {
     }
 }
 
-/// The best as it reads in `result.json`, where decimals may come back one unit off.
+/// The best as it reads in `result.json`.
 fn as_kept(best: &Best) -> Value {
     let text = json!(best).to_string();
     serde_json::from_str(&text).unwrap_or_default()

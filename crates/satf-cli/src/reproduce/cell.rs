@@ -214,10 +214,12 @@ impl Question<'_> {
                 Ok(Outcome::Curve(outcome.curve.into_iter().map(step).collect()))
             }
             Task::Time { .. } => {
+                terminal.take_reported();
                 let start = Instant::now();
                 learner.fit(&partition.train, terminal)?;
                 check_cancelled(terminal)?;
-                Ok(Outcome::Time(Timed { train_seconds: start.elapsed().as_secs_f64(), threads }))
+                let train_seconds = terminal.take_reported().earlier_seconds + start.elapsed().as_secs_f64();
+                Ok(Outcome::Time(Timed { train_seconds, threads }))
             }
         }
     }

@@ -13,7 +13,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Context;
 pub(crate) use cell::TARGET;
 pub(crate) use findings::{DatasetFindings, Findings, MEASURES, Row, Scores, quoted};
 use satf::monitor::{Cancelled, Monitor};
@@ -71,9 +70,6 @@ pub(crate) fn reproduce(request: &Request<'_>, terminal: &Terminal) -> anyhow::R
     let mut suite = Suite::read(request.suite)?;
     let selection = suite.select(request.only, request.with)?;
     let store = Store::open(request.out)?;
-    // A cell that takes long goes on where it was stopped.
-    let checkpoints = request.out.join("checkpoints");
-    let terminal = &terminal.keeping_checkpoints_in(checkpoints.clone());
     let found = plan::find_datasets(&suite, request.data, terminal)?;
     let search =
         request.trials.map(|trials| Search { out: request.out, trials, seed: request.seed, terminal });
@@ -83,10 +79,6 @@ pub(crate) fn reproduce(request: &Request<'_>, terminal: &Terminal) -> anyhow::R
     };
     let planned = plan::cells(&suite, &selection, &found, request.seed, &settings_of)?;
     let cells = fill(planned, &store, request.out, terminal)?;
-    if checkpoints.exists() {
-        std::fs::remove_dir_all(&checkpoints)
-            .with_context(|| format!("{}: cannot be removed", checkpoints.display()))?;
-    }
     let seeds = (0..suite.repeats as u64).map(|at| request.seed.saturating_add(at)).collect();
     Ok(Findings::new(&suite, &found, &cells, request.command.clone(), seeds, search.is_some()))
 }
@@ -122,7 +114,9 @@ fn fill<'a>(
         let partition = cuts.of(planned)?;
         let start = Instant::now();
         let stopped = || Stopped { done, of, out: out.to_owned() };
-        let outcome = question.answer(partition, terminal).map_err(|error| {
+        // A cell that takes long goes on where it was stopped.
+        let keeping = terminal.keeping_checkpoints_in(store.checkpoints(&planned.name));
+        let outcome = question.answer(partition, &keeping).map_err(|error| {
             if terminal.is_cancelled() || error.is::<Cancelled>() {
                 return stopped().into();
             }
@@ -131,6 +125,7 @@ fn fill<'a>(
         })?;
         let seconds = start.elapsed().as_secs_f64();
         let cell = store.keep(&planned.name, &question.asked(), outcome, seconds)?;
+        store.forget_checkpoints(&planned.name);
         done += 1;
         let line = format!(
             "[{done} of {of}] {}, {model}, {}: {}",

@@ -16,6 +16,9 @@ use serde_json::Value;
 /// What a cell looks like; a later format gets a higher number, and older cells are done again.
 const FORMAT: u64 = 1;
 
+/// Where unfinished training is kept, among the cells.
+const CHECKPOINTS: &str = ".checkpoints";
+
 /// The folder of cells, held by this process.
 pub(crate) struct Store {
     folder: PathBuf,
@@ -73,6 +76,18 @@ impl Store {
         self.folder.join(format!("{name}.json"))
     }
 
+    /// The folder in which unfinished training of a cell is kept.
+    pub(crate) fn checkpoints(&self, name: &str) -> PathBuf {
+        self.folder.join(CHECKPOINTS).join(name)
+    }
+
+    /// Removes what was kept of the training of a cell that is done. If that fails, nothing but room is lost.
+    pub(crate) fn forget_checkpoints(&self, name: &str) {
+        let _ = fs::remove_dir_all(self.checkpoints(name));
+        // It goes once it is empty.
+        let _ = fs::remove_dir(self.folder.join(CHECKPOINTS));
+    }
+
     /// The cell `name`, if it is there, whole, and the answer to what is asked now.
     pub(crate) fn find<T: DeserializeOwned>(&self, name: &str, asked: &Value) -> Option<Cell<T>> {
         let path = self.path(name);
@@ -120,7 +135,7 @@ impl Store {
                 path.display()
             )
         })?;
-        // Decimals may be read back one unit off; a run that goes on has to see what one that comes back will see.
+        // A run that goes on has to see what one that comes back will see.
         let cell: CellFile<T> =
             serde_json::from_str(&text).context("a cell does not read as it was written")?;
         Ok(Cell { result: cell.result, seconds: cell.seconds })

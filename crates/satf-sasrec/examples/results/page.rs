@@ -27,13 +27,8 @@ pub(crate) fn page(work: &Path) -> Result<String, Error> {
     );
     for dataset in &DATASETS {
         write!(text, "\n## {}\n\n", dataset.title)?;
-        let rows = rows(work, dataset)?;
-        if rows.is_empty() {
-            text.push_str("Not run yet.\n");
-            continue;
-        }
         text.push_str("| loss | ties | NDCG | HR | COV | epochs | seconds an epoch | paper |\n|---|---|---|---|---|---|---|---|\n");
-        text.push_str(&rows);
+        text.push_str(&rows(work, dataset)?);
         text.push_str(&candidates(work, dataset)?);
     }
     Ok(text)
@@ -44,7 +39,10 @@ const ORDERS: [TiePolicy; 2] = [TiePolicy::File, TiePolicy::Shuffle];
 fn rows(work: &Path, dataset: &Dataset) -> Result<String, Error> {
     let mut text = String::new();
     for ties in ORDERS {
-        let Some(best) = best(work, dataset, ties)? else { continue };
+        let Some(best) = best(work, dataset, ties)? else {
+            text.push_str(&not_run("**ce**", ties));
+            continue;
+        };
         // A score of another candidate, or of another number of epochs, says nothing about this one.
         let epochs = best.result.best_epoch as i64;
         let cell: Option<Cell<Tested>> = read(&path(work, dataset, ties, "ce"))?;
@@ -53,7 +51,7 @@ fn rows(work: &Path, dataset: &Dataset) -> Result<String, Error> {
             None => text.push_str(&not_run("**ce**", ties)),
         }
     }
-    if text.is_empty() || dataset.paper.is_none() {
+    if dataset.paper.is_none() {
         return Ok(text);
     }
     let preset = Preset::find(&format!("sasrec/{}", dataset.preset))?;

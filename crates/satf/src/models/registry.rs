@@ -170,7 +170,7 @@ impl ModelEntry {
             if known.contains_key(key) {
                 let alone = Table::from_iter([(key.clone(), value.clone())]);
                 if let Some(message) = (self.fault)(&alone) {
-                    faults.push(format!("{key} = {value}: {message}"));
+                    faults.push(format!("{key} = {value}: {}", in_words(&message)));
                 }
             } else {
                 let nearest = nearest(key, known.keys().map(String::as_str));
@@ -189,6 +189,17 @@ impl ModelEntry {
     pub fn read(&self, configuration: &serde_json::Value) -> Result<Configured, ConfigError> {
         (self.read)(configuration)
     }
+}
+
+/// What a deserializer says, without the names of types.
+fn in_words(message: &str) -> String {
+    let words = [
+        ("expected usize", "expected a whole number, not below 0"),
+        ("expected u64", "expected a whole number, not below 0"),
+        ("expected f64", "expected a number"),
+        ("unknown variant", "unknown value"),
+    ];
+    words.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 fn defaults<C: Default + Serialize>() -> serde_json::Map<String, serde_json::Value> {
@@ -264,7 +275,7 @@ mod tests {
     #[test]
     fn all_faults_come_at_once() {
         let message = message("pure-svd", "rank = 'many'\nscalling = 1.0\nrescaled = 3");
-        for part in ["rank = \"many\"", "'scaling'", "rescaled = 3"] {
+        for part in ["rank = \"many\"", "expected a whole number", "'scaling'", "rescaled = 3"] {
             assert!(message.contains(part), "{message}");
         }
     }

@@ -64,10 +64,14 @@ pub fn search(
         asked,
         began: Instant::now(),
         elapsed_before: elapsed(study.trials()),
+        earlier_seconds: Mutex::new(0.0),
         shared: Mutex::new(Shared { study, error: None, out_of_time: false }),
         monitor,
         notify,
     };
+    // A run that was killed may have left them.
+    let trials_done: Vec<usize> = desk.shared().study.trials().iter().map(|trial| trial.trial).collect();
+    trials_done.into_iter().for_each(|trial| desk.shared().study.forget_checkpoints(trial));
     monitor.begin("trials", asked as u64);
     monitor.advance(desk.shared().study.trials().len() as u64);
 
@@ -91,6 +95,8 @@ struct Desk<'a> {
     asked: usize,
     began: Instant,
     elapsed_before: f64,
+    /// Seconds that an earlier run spent on trials it did not end.
+    earlier_seconds: Mutex<f64>,
     shared: Mutex<Shared<'a>>,
     monitor: &'a dyn Monitor,
     notify: &'a (dyn Fn(&Trial, Progress) + Sync),
@@ -108,7 +114,8 @@ impl<'a> Desk<'a> {
     }
 
     fn elapsed(&self) -> f64 {
-        self.elapsed_before + self.began.elapsed().as_secs_f64()
+        let earlier = *self.earlier_seconds.lock().unwrap_or_else(PoisonError::into_inner);
+        self.elapsed_before + earlier + self.began.elapsed().as_secs_f64()
     }
 
     /// Does the trials of a round that are not done yet, as far as trials and time allow.
@@ -175,26 +182,33 @@ impl<'a> Desk<'a> {
     fn run_trial(&self, trial: usize, point: usize) {
         let SearchOptions { grid, scoring, limits, .. } = self.options;
         let start = Instant::now();
-        let checkpoints = self.shared().study.folder().join("checkpoints");
-        let of_trial = checkpoints.join(trial.to_string());
-        let (scores, error) = match scoring.run(grid, point, &of_trial, self.monitor) {
-            Ok(scores) => (scores, None),
+        let checkpoints = self.shared().study.checkpoints(trial);
+        let mut earlier_seconds = 0.0;
+        let (scores, error) = match scoring.run(grid, point, &checkpoints, self.monitor) {
+            Ok((scores, earlier)) => {
+                earlier_seconds = earlier;
+                (scores, None)
+            }
             Err(Failure::Failed(reason)) => (Vec::new(), Some(reason)),
             Err(Failure::Cancelled) => return,
+            Err(Failure::Broken(error)) => {
+                self.shared().error = Some(error.into());
+                return;
+            }
         };
+        *self.earlier_seconds.lock().unwrap_or_else(PoisonError::into_inner) += earlier_seconds;
         let trial = Trial {
             trial,
             keys: grid.keys(point),
             scores,
             error,
-            seconds: start.elapsed().as_secs_f64(),
+            seconds: earlier_seconds + start.elapsed().as_secs_f64(),
             elapsed_seconds: self.elapsed(),
         };
         let mut shared = self.shared();
         match shared.study.append(&trial) {
             Ok(trial) => {
-                // They have served. If they stay, nothing but their bytes is lost; the folder around them stays for other jobs.
-                let _ = std::fs::remove_dir_all(&of_trial).and_then(|()| std::fs::remove_dir(&checkpoints));
+                shared.study.forget_checkpoints(trial.trial);
                 let done = shared.study.trials().len();
                 let seconds_left =
                     seconds_left(&Limits { trials: self.asked, ..*limits }, done, self.elapsed());

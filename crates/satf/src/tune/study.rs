@@ -5,6 +5,7 @@
 //! | `study.json` | what was asked: model, space, protocol, log, seed; and how far this search should go |
 //! | `trials.jsonl` | one line a trial, appended and synced before the next one begins |
 //! | `result.json`, `best.toml` | at the end: the best configuration and its score on the test part |
+//! | `checkpoints` | unfinished training, a folder a trial, of models that keep it |
 //! | `study.lock` | held by the process that writes |
 //!
 //! A process can be killed at any moment. What it leaves is a log of whole lines and perhaps a torn last one, which is cut off
@@ -26,6 +27,7 @@ const STUDY: &str = "study.json";
 const TRIALS: &str = "trials.jsonl";
 const RESULT: &str = "result.json";
 const BEST: &str = "best.toml";
+const CHECKPOINTS: &str = "checkpoints";
 const LOCK: &str = "study.lock";
 /// What `study.json` looks like; a later format gets a higher number.
 const FORMAT: u64 = 1;
@@ -116,12 +118,24 @@ impl Study {
         line.push(b'\n');
         self.log.write_all(&line).map_err(TuneError::file(&path, "add a trial"))?;
         self.log.sync_data().map_err(TuneError::file(&path, "sync the trial log"))?;
-        // Decimals may be read back one unit off; a search that goes on has to see what one that comes back will see.
+        // A search that goes on has to see what one that comes back will see.
         let trial: Trial =
             serde_json::from_slice(&line).map_err(|error| TuneError::damaged(&path, error.to_string()))?;
         let place = self.trials.partition_point(|other| other.trial < trial.trial);
         self.trials.insert(place, trial.clone());
         Ok(trial)
+    }
+
+    /// The folder in which unfinished training is kept: that of a trial, or that of the model at the end.
+    pub fn checkpoints(&self, of: impl ToString) -> PathBuf {
+        self.folder.join(CHECKPOINTS).join(of.to_string())
+    }
+
+    /// Removes what was kept of a training that is over. If that fails, nothing but room is lost.
+    pub fn forget_checkpoints(&self, of: impl ToString) {
+        let _ = fs::remove_dir_all(self.checkpoints(of));
+        // It goes once it is empty.
+        let _ = fs::remove_dir(self.folder.join(CHECKPOINTS));
     }
 
     /// The result, if the study has come to its end.

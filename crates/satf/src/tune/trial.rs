@@ -95,12 +95,15 @@ pub(super) enum Failure {
     Cancelled,
     /// It cannot be done, today or tomorrow.
     Failed(String),
+    /// Something outside went wrong: the search ends, and this trial is not done.
+    Broken(ModelError),
 }
 
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
         match error {
             ModelError::Cancelled(_) => Failure::Cancelled,
+            error @ ModelError::Checkpoint { .. } => Failure::Broken(error),
             error => Failure::Failed(error.to_string()),
         }
     }
@@ -129,14 +132,14 @@ impl From<Cancelled> for Failure {
 
 impl Scoring<'_> {
     /// Trains once and scores everything that this training serves. Unfinished training is kept in `checkpoints`, by models
-    /// that do so.
+    /// that do so; the seconds that earlier runs spent on it come with the scores.
     pub(super) fn run(
         self,
         grid: &Grid,
         training: usize,
         checkpoints: &Path,
         monitor: &dyn Monitor,
-    ) -> Result<Vec<Score>, Failure> {
+    ) -> Result<(Vec<Score>, f64), Failure> {
         let configured = grid.configure(training)?;
         let watch = Watch {
             scoring: self,
@@ -147,6 +150,7 @@ impl Scoring<'_> {
                 variants: grid.variants(training).into_iter().map(Curve::new).collect(),
                 scores: Vec::new(),
                 failure: None,
+                earlier_seconds: 0.0,
             }),
         };
         let model = configured.learner.fit(&self.partition.train, &watch)?;
@@ -157,9 +161,9 @@ impl Scoring<'_> {
         }
         if curves.scores.is_empty() {
             let estimate = self.score(&*model, monitor)?;
-            return Ok(vec![Score::new(Map::new(), estimate)]);
+            return Ok((vec![Score::new(Map::new(), estimate)], curves.earlier_seconds));
         }
-        Ok(curves.scores)
+        Ok((curves.scores, curves.earlier_seconds))
     }
 
     fn score(&self, model: &dyn Recommender, monitor: &dyn Monitor) -> Result<Estimate, EvaluateError> {
@@ -191,6 +195,8 @@ struct Curves {
     variants: Vec<Curve>,
     scores: Vec<Score>,
     failure: Option<Failure>,
+    /// Seconds of iterations of earlier runs.
+    earlier_seconds: f64,
 }
 
 struct Curve {
@@ -281,6 +287,10 @@ impl Monitor for Watch<'_> {
     fn memory(&self) -> Option<Memory> {
         let text = serde_json::to_string(&self.curves().scores).ok()?;
         Some(Memory { text, best: None })
+    }
+
+    fn resumed(&self, earlier: &[Iteration]) {
+        self.curves().earlier_seconds = earlier.iter().map(|report| report.seconds).sum();
     }
 
     fn recall(&self, memory: &Memory, _best: Option<&dyn Snapshot>) -> Result<ControlFlow<()>, String> {
