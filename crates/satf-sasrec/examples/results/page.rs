@@ -16,7 +16,8 @@ of the order of ties. `ce` is the softmax over the whole catalogue; its configur
 validation part (NDCG@10 after every epoch; training ends after ten epochs without growth, or where it was cut off), its number of \
 epochs the best one there. `bce` is the paper's configuration: one sampled negative a position, one head, the paper's width, blocks, \
 dropout, step size and batch. Where fewer epochs were run than the paper's the row says so. The paper's figures carry a mark: = within \
-two standard errors of ours, ▲ ours is above, ▼ below. Seconds are those of the fastest epoch: others may have shared the machine.";
+two standard errors of ours, ▲ ours is above, ▼ below; they stand beside both orders of ties, for it is not known which one its \
+SASRec saw. Seconds are those of the fastest epoch: others may have shared the machine.";
 
 pub(crate) fn page(work: &Path) -> Result<String, Error> {
     let mut text = format!(
@@ -68,8 +69,7 @@ fn rows(work: &Path, dataset: &Dataset) -> Result<String, Error> {
             let is_whole = epochs == asked as i64;
             let epochs =
                 if is_whole { epochs.to_string() } else { format!("{epochs} of the paper's {asked}") };
-            let paper = dataset.paper.filter(|_| ties == TiePolicy::File);
-            text.push_str(&row("bce", ties, &result, &epochs, paper));
+            text.push_str(&row("bce", ties, &result, &epochs, dataset.paper));
         }
     }
     Ok(text)
