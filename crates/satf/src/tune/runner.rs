@@ -71,7 +71,9 @@ pub fn search(
     };
     // A run that was killed may have left them.
     let trials_done: Vec<usize> = desk.shared().study.trials().iter().map(|trial| trial.trial).collect();
-    trials_done.into_iter().for_each(|trial| desk.shared().study.forget_checkpoints(trial));
+    for trial in trials_done {
+        desk.shared().study.forget_checkpoints(&trial.to_string());
+    }
     monitor.begin("trials", asked as u64);
     monitor.advance(desk.shared().study.trials().len() as u64);
 
@@ -182,7 +184,7 @@ impl<'a> Desk<'a> {
     fn run_trial(&self, trial: usize, point: usize) {
         let SearchOptions { grid, scoring, limits, .. } = self.options;
         let start = Instant::now();
-        let checkpoints = self.shared().study.checkpoints(trial);
+        let checkpoints = self.shared().study.checkpoints(&trial.to_string());
         let mut earlier_seconds = 0.0;
         let (scores, error) = match scoring.run(grid, point, &checkpoints, self.monitor) {
             Ok((scores, earlier)) => {
@@ -208,7 +210,7 @@ impl<'a> Desk<'a> {
         let mut shared = self.shared();
         match shared.study.append(&trial) {
             Ok(trial) => {
-                shared.study.forget_checkpoints(trial.trial);
+                shared.study.forget_checkpoints(&trial.trial.to_string());
                 let done = shared.study.trials().len();
                 let seconds_left =
                     seconds_left(&Limits { trials: self.asked, ..*limits }, done, self.elapsed());

@@ -127,12 +127,12 @@ impl Study {
     }
 
     /// The folder in which unfinished training is kept: that of a trial, or that of the model at the end.
-    pub fn checkpoints(&self, of: impl ToString) -> PathBuf {
-        self.folder.join(CHECKPOINTS).join(of.to_string())
+    pub fn checkpoints(&self, of: &str) -> PathBuf {
+        self.folder.join(CHECKPOINTS).join(of)
     }
 
     /// Removes what was kept of a training that is over. If that fails, nothing but room is lost.
-    pub fn forget_checkpoints(&self, of: impl ToString) {
+    pub fn forget_checkpoints(&self, of: &str) {
         let _ = fs::remove_dir_all(self.checkpoints(of));
         // It goes once it is empty.
         let _ = fs::remove_dir(self.folder.join(CHECKPOINTS));
