@@ -214,7 +214,9 @@ impl Monitor for Watch {
     }
 
     fn resumed(&self, earlier: &[Iteration]) {
-        earlier.iter().for_each(|report| self.time(report.seconds));
+        for report in earlier {
+            self.time(report.seconds);
+        }
     }
 
     fn progressed(&self, report: &Iteration) {
