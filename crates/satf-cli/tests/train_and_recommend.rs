@@ -314,7 +314,7 @@ fn a_killed_train_leaves_the_old_file_or_a_whole_new_one() {
     let folder_instead = path(folder.path(), "folder.satf");
     fs::create_dir(&folder_instead).unwrap();
     let refused = satf(&["train", &log, "-o", &folder_instead, "--model", "mp"]);
-    assert!(refused.code == 1 && refused.stderr.contains("cannot write"), "{}", refused.stderr);
+    assert!(refused.code == 1 && refused.stderr.contains("cannot be written"), "{}", refused.stderr);
 }
 
 #[test]
