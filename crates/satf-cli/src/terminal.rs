@@ -115,7 +115,7 @@ impl Terminal {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A line about an iteration: like [`Terminal::narrate`], but long work is never silent for long.
+    /// A line about an iteration: like [`Terminal::narrate`], but where no bar is shown one is told of every so often all the same.
     fn narrate_iteration(&self, line: &str) {
         let mut last = self.last_line.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = last.elapsed() >= SILENCE;

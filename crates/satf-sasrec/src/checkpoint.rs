@@ -151,8 +151,6 @@ impl Checkpoints {
         }
         self.best = best;
         monitor.resumed(&progress.reports());
-        let (path, epoch) = (self.path.display(), progress.epochs.len());
-        tracing::info!("{path}: training goes on after epoch {epoch}");
         Ok(Some(progress))
     }
 

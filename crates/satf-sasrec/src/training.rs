@@ -96,7 +96,7 @@ pub(crate) fn train(
     let meter = Arc::default();
     let mut gradient = Gradient::new(config.objective(), config.dropout, &meter);
 
-    let epochs_left = config.epochs - progress.epochs.len().min(config.epochs);
+    let epochs_left = config.epochs.saturating_sub(progress.epochs.len());
     monitor.begin("training", (sequences.num_rows() * epochs_left) as u64);
     while progress.epochs.len() < config.epochs && !progress.stopped {
         let epoch = learn_epoch(config, &sequences, &mut progress, &mut gradient, &meter, monitor)?;
