@@ -3,10 +3,14 @@
 mod args;
 mod charts;
 mod commands;
+mod escape;
+mod misuse;
 mod report;
 mod reproduce;
+mod signals;
 mod table;
 mod terminal;
+mod threads;
 
 use std::process::ExitCode;
 
@@ -15,16 +19,20 @@ use clap::Parser;
 use satf::monitor::Cancelled;
 use satf::tune::TuneError;
 
-/// The exit code of a command that was interrupted, as shells have it for SIGINT.
-const INTERRUPTED: u8 = 130;
+/// The exit code of a wrong command line, which is also that of the parser.
+const WRONG_COMMAND_LINE: u8 = 2;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| refuse(error));
     #[cfg(feature = "sasrec")]
     satf_sasrec::register();
     silence_decoders();
     let terminal = terminal::Terminal::install(arguments.quiet, arguments.verbose);
-    let outcome = start_threads(arguments.threads).and_then(|()| match &arguments.command {
+    if let Command::MeasureThread = arguments.command {
+        return threads::measure().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
+    let started = threads::start(arguments.threads, &arguments.command);
+    let outcome = started.and_then(|()| match &arguments.command {
         Command::Prepare(options) => commands::prepare::run(options, &terminal),
         Command::Stats(options) => commands::stats::run(options, &terminal),
         Command::Evaluate(options) => commands::evaluate::run(options, &terminal),
@@ -39,6 +47,7 @@ fn main() -> ExitCode {
         Command::Models(options) => commands::models::run(options, &terminal),
         Command::Generate(options) => commands::generate::run(options, &terminal),
         Command::Demo(options) => commands::demo::run(options, &terminal),
+        Command::MeasureThread => Ok(()),
     });
     terminal.finish();
     match outcome {
@@ -46,9 +55,20 @@ fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             terminal.say(&format!("error: {}", chain(&error)));
-            ExitCode::from(if is_cancelled(&error) { INTERRUPTED } else { 1 })
+            ExitCode::from(match error {
+                error if is_cancelled(&error) => signals::exit_code(),
+                error if misuse::is_misuse(&error) => WRONG_COMMAND_LINE,
+                _ => 1,
+            })
         }
     }
+}
+
+/// Says what is wrong with the words of a command line, or prints the help that was asked for.
+fn refuse(error: clap::Error) -> ! {
+    // The message repeats words, which may come from names of files: it is made again, of words that do no harm.
+    let words = std::env::args_os().map(|word| escape::value(&word.to_string_lossy()).into_owned());
+    Arguments::try_parse_from(words).err().unwrap_or(error).exit()
 }
 
 /// The Parquet decoder answers some damaged files with a panic. The library makes an error of it; what the panic itself would
@@ -61,12 +81,6 @@ fn silence_decoders() {
             report(panic);
         }
     }));
-}
-
-fn start_threads(threads: Option<usize>) -> anyhow::Result<()> {
-    let builder = rayon::ThreadPoolBuilder::new();
-    let builder = threads.map_or_else(rayon::ThreadPoolBuilder::new, |threads| builder.num_threads(threads));
-    builder.build_global().map_err(Into::into)
 }
 
 /// The error and its causes, without repeating a cause that the message above it already holds.

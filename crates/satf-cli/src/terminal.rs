@@ -1,10 +1,9 @@
-//! Talk on stderr: progress when it is a terminal, warnings, and Ctrl-C.
+//! Talk on stderr: progress when it is a terminal, and warnings.
 
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,7 +16,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+use crate::{escape, signals};
 
 /// What commands talk through.
 #[derive(Clone)]
@@ -44,7 +43,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 const UNSAID: [&str; 3] = ["product_share", "operations", "gflops"];
 
 impl Terminal {
-    /// Sets up progress, warnings and Ctrl-C for the whole process.
+    /// Sets up progress, warnings and requests to stop for the whole process.
     pub(crate) fn install(quiet: bool, verbose: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -57,14 +56,8 @@ impl Terminal {
             _ => Level::WARN,
         };
         tracing_subscriber::registry().with(Talk { terminal: terminal.clone(), level }).init();
-        // The first Ctrl-C asks the work to stop, the second ends the process; without a handler (it can be set
-        // only once) the process just ends, which loses nothing either.
-        let handler = || {
-            if INTERRUPTED.swap(true, Ordering::Relaxed) {
-                std::process::exit(i32::from(crate::INTERRUPTED));
-            }
-        };
-        if let Err(error) = ctrlc::set_handler(handler) {
+        // Without it the process just ends, and the next one removes what it left.
+        if let Err(error) = signals::watch() {
             terminal.say(&format!("warning: Ctrl-C ends the process at once ({error})"));
         }
         terminal
@@ -84,8 +77,9 @@ impl Terminal {
         Terminal { checkpoints: Some(folder), ..self.clone() }
     }
 
-    /// A line on stderr, above the progress.
+    /// A message on stderr, above the progress.
     pub(crate) fn say(&self, line: &str) {
+        let line = escape::message(line);
         self.bar.suspend(|| {
             // Nothing is left to tell it to if stderr is gone.
             let _ = writeln!(std::io::stderr(), "{line}");
@@ -154,7 +148,7 @@ impl Monitor for Terminal {
         }
         self.bar.reset();
         self.bar.set_length(total);
-        self.bar.set_message(stage.to_owned());
+        self.bar.set_message(escape::value(stage).into_owned());
     }
 
     fn advance(&self, steps: u64) {
@@ -162,7 +156,7 @@ impl Monitor for Terminal {
     }
 
     fn is_cancelled(&self) -> bool {
-        INTERRUPTED.load(Ordering::Relaxed)
+        signals::is_stop_requested()
     }
 
     fn checkpoints(&self) -> Option<&Path> {

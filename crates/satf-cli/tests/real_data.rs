@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use satf::evaluate::rank_unseen;
 use satf::prepare::{Split, SplitScheme, TiePolicy, Timeline};
 use satf::recommend::Model;
-use satf_binary::satf;
+use satf_binary::{only_run, satf};
 use serde_json::Value;
 
 fn dataset(name: &str) -> Option<String> {
@@ -69,7 +69,7 @@ fn beauty_has_the_events_and_the_scores_of_the_reference() {
             ties,
             "--json",
         ];
-        serde_json::from_str(&satf(&arguments).succeeds()).unwrap()
+        only_run(&satf(&arguments).succeeds())
     };
     let popular = run("mp", "file");
     assert_eq!((&popular["events"]["known"], &popular["events"]["scored"]), (&5125.into(), &4964.into()));

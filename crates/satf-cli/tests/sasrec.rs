@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
-use satf_binary::{satf, shop_log, without_timings};
+use satf_binary::{only_run, satf, shop_log, without_timings};
 use serde_json::Value;
 
 /// A network small enough for a test.
@@ -31,7 +31,7 @@ fn it_is_listed_with_its_keys_and_presets() {
     }
     let refused =
         satf(&["evaluate", "none.csv", "--model", "sasrec", "--set", "heads=3", "--set", "dropout=2.0"]);
-    assert_eq!(refused.code, 1);
+    assert_eq!(refused.code, 2);
     assert!(
         refused.stderr.contains("heads = 3") && refused.stderr.contains("dropout = 2"),
         "{}",
@@ -78,11 +78,11 @@ fn an_evaluation_that_was_killed_goes_on_and_ends_the_same() {
         "--json",
     ];
     arguments.extend(SMALL);
-    let unbroken: Value = serde_json::from_str(&satf(&arguments).succeeds()).unwrap();
+    let unbroken = only_run(&satf(&arguments).succeeds());
     arguments.extend(["--checkpoints", &runs]);
 
     signal_once_checkpointed(&arguments, &runs, "KILL");
-    let resumed: Value = serde_json::from_str(&satf(&arguments).succeeds()).unwrap();
+    let resumed = only_run(&satf(&arguments).succeeds());
     let result = |report: &Value| {
         let report = without_timings(report.clone());
         ["metrics", "configuration", "early_stopping"].map(|part| report[part].clone())
@@ -90,7 +90,7 @@ fn an_evaluation_that_was_killed_goes_on_and_ends_the_same() {
     assert_eq!(result(&resumed), result(&unbroken));
     assert_eq!(unbroken["early_stopping"]["curve"].as_array().unwrap().len(), 3);
     // What was learned by the first run counts: its epochs and their time.
-    let again: Value = serde_json::from_str(&satf(&arguments).succeeds()).unwrap();
+    let again = only_run(&satf(&arguments).succeeds());
     let epochs = |report: &Value| report["iterations"].as_array().map(Vec::len);
     assert_eq!((epochs(&resumed), epochs(&again)), (epochs(&unbroken), epochs(&unbroken)));
     let seconds =
@@ -141,18 +141,24 @@ fn a_training_that_is_interrupted_says_that_it_can_go_on() {
 fn what_cannot_be_is_refused_before_training() {
     let (folder, log) = shop_log(100);
     let (nowhere, model) = (path(folder.path(), "nowhere/shop.satf"), path(folder.path(), "shop.satf"));
-    let refused = |output: &str, more: &[&str], expected: &[&str]| {
+    let refused_with = |code: i32, output: &str, more: &[&str], expected: &[&str]| {
         // It would take hours.
         let mut arguments = vec!["train", &log, "--model", "sasrec", "--set", "epochs=100000", "-o", output];
         arguments.extend(more);
         let answer = satf(&arguments);
-        assert_eq!(answer.code, 1, "{}", answer.stderr);
+        assert_eq!(answer.code, code, "{}", answer.stderr);
         assert!(expected.iter().all(|part| answer.stderr.contains(part)), "{}", answer.stderr);
     };
+    let refused = |output: &str, more: &[&str], expected: &[&str]| refused_with(1, output, more, expected);
     refused(&nowhere, &[], &["--output", "there is no folder"]);
-    refused(folder.path().to_str().unwrap(), &[], &["--output", "is no file"]);
-    refused(&model, &["--quantize", "int8"], &["--quantize int8", "sasrec cannot be quantized"]);
-    refused(&model, &["--memory", "1MB"], &["sasrec needs", "more than the 1000000 allowed", "lower hidden"]);
+    refused(folder.path().to_str().unwrap(), &[], &["--output", "is not a regular file"]);
+    // What the command line alone gets wrong.
+    refused_with(2, &model, &["--quantize", "int8"], &["--quantize int8", "sasrec cannot be quantized"]);
+    refused(
+        &model,
+        &["--memory", "1MB"],
+        &["sasrec needs", "more than the 976.6 KiB allowed", "lower hidden"],
+    );
     refused(&model, &["--set", "hidden=8192", "--set", "blocks=64"], &["sasrec needs", "batch_size"]);
     refused(&model, &["--set", "loss=sampled-ce", "--set", "negatives=100000"], &["negatives", "loss = ce"]);
 }

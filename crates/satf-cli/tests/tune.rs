@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use assert_cmd::cargo::cargo_bin;
-use satf_binary::{satf, shop_log, without_timings};
+use satf_binary::{only_run, satf, shop_log, without_timings};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -206,7 +206,7 @@ fn the_best_is_scored_once_on_the_test_part_and_can_be_had_again() {
             vec!["evaluate", &place.log, "--model", "la-satf", "--config", config.to_str().unwrap()];
         arguments.extend(["--valid", "1month", "--test", "1month", "--seed", "5", "--json"]);
         arguments.extend(more);
-        serde_json::from_str(&satf(&arguments).succeeds()).unwrap()
+        only_run(&satf(&arguments).succeeds())
     };
     assert_eq!(evaluated(&[])["metrics"], result["test"]);
     assert_eq!(evaluated(&[])["configuration"], result["configuration"]);
@@ -330,27 +330,30 @@ fn what_cannot_be_done_is_said() {
     let place = Place::new();
     let study = place.study("refused");
     place.run(&study, &["--trials", "2"]);
-    let refused = |arguments: Vec<&str>, parts: &[&str]| {
+    let refused_with = |code: i32, arguments: Vec<&str>, parts: &[&str]| {
         let outcome = satf(&arguments);
-        assert_eq!(outcome.code, 1, "{arguments:?}: {}", outcome.stderr);
+        assert_eq!(outcome.code, code, "{arguments:?}: {}", outcome.stderr);
         for part in parts {
             assert!(outcome.stderr.contains(part), "no '{part}' in: {}", outcome.stderr);
         }
     };
+    let refused = |arguments: Vec<&str>, parts: &[&str]| refused_with(1, arguments, parts);
+    // What the command line alone gets wrong.
+    let wrong = |arguments: Vec<&str>, parts: &[&str]| refused_with(2, arguments, parts);
     refused(
         place.arguments(&study, &["--metric", "HR@5", "--sampler", "tpe"]),
         &["another study", "metric: \"NDCG@10\" there, \"HR@5\" asked for now", "sampler", "--study"],
     );
-    refused(place.arguments(&study, &["--on", "validation"]), &["--on validation"]);
-    refused(place.arguments(&study, &["--set", "rnak=3"]), &["unknown key 'rnak'"]);
+    wrong(place.arguments(&study, &["--on", "validation"]), &["--on validation"]);
+    wrong(place.arguments(&study, &["--set", "rnak=3"]), &["unknown key 'rnak'"]);
     let simple = |more: &[&'static str]| {
         let mut arguments = vec!["tune", place.log.as_str(), "--valid", "1month", "--test", "1month"];
         arguments.extend(more);
         arguments
     };
-    refused(simple(&["--model", "la-satf,ga-satf"]), &["expected one model"]);
-    refused(simple(&["--model", "mp"]), &["mp has no space"]);
-    refused(simple(&["--model", "la-satf", "--space", "papre"]), &["did you mean 'paper'"]);
+    wrong(simple(&["--model", "la-satf,ga-satf"]), &["expected one model"]);
+    wrong(simple(&["--model", "mp"]), &["mp has no space"]);
+    wrong(simple(&["--model", "la-satf", "--space", "papre"]), &["did you mean 'paper'"]);
     refused(simple(&["--model", "la-satf", "--space", "/nowhere/mine.toml"]), &["/nowhere/mine.toml"]);
     let bad = place.study("bad.toml");
     fs::write(&bad, "keys.rank = [").unwrap();

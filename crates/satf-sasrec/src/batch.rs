@@ -1,7 +1,6 @@
 //! Sequences to learn from, packed batch by batch.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -69,12 +68,12 @@ impl<'a> Sequences<'a> {
             group.end += len;
             ends.push(group.len());
             if group.len() >= ROWS_A_GROUP {
-                batch.groups.push(Group { rows: group.clone(), ends: ends.drain(..).collect() });
+                batch.groups.push(Group { rows: group.clone(), ends: std::mem::take(&mut ends) });
                 group.start = group.end;
             }
         }
         if !group.is_empty() {
-            batch.groups.push(Group { rows: group, ends: ends.into() });
+            batch.groups.push(Group { rows: group, ends });
         }
         batch
     }
@@ -101,7 +100,7 @@ pub(crate) struct Group {
     /// Their rows among those of the batch.
     pub(crate) rows: Range<usize>,
     /// Where each ends, counted from the first row of the group.
-    pub(crate) ends: Arc<[usize]>,
+    pub(crate) ends: Vec<usize>,
 }
 
 impl Batch<'_> {
@@ -159,7 +158,7 @@ mod tests {
         assert_eq!(batch.inputs, [8, 2, 3, 4]);
         assert_eq!(batch.targets, [0, 3, 4, 5]);
         assert_eq!(batch.positions, [2, 0, 1, 2]);
-        assert_eq!(batch.groups, [Group { rows: 0..4, ends: Arc::new([1, 4]) }]);
+        assert_eq!(batch.groups, [Group { rows: 0..4, ends: vec![1, 4] }]);
     }
 
     #[test]

@@ -6,16 +6,14 @@
 
 use std::sync::Arc;
 
-use candle_core::{Device, Result, Tensor};
 use rayon::prelude::*;
 
 use crate::batch::{Batch, Group};
 use crate::loss::{Gradients, Objective, Predictions, Workspace};
-use crate::network::{Pass, Trace, Weights, embed};
+use crate::network::{Pass, Trace, embed};
 use crate::noise::Noise;
-use crate::number::{Number, add_scaled};
-use crate::ops::read;
-use crate::parameters::{Array, Parameters};
+use crate::number::{Number, add_scaled, make_room};
+use crate::parameters::{Array, LayerGradients, Parameters};
 use crate::products::Meter;
 
 /// Values of one piece of parallel work over the parameters.
@@ -37,17 +35,11 @@ pub(crate) struct Gradient<T> {
     workspace: Workspace<T>,
 }
 
-/// A group whose hidden states are known.
-struct Forward {
-    pass: Pass,
-    trace: Trace,
-}
-
 /// What a group adds to the gradient.
 struct Backward<T> {
-    /// Of all arrays but the embeddings, in their order.
-    weights: Vec<T>,
-    inputs: Tensor,
+    layers: LayerGradients<T>,
+    /// Of its embedded rows.
+    inputs: Vec<T>,
 }
 
 impl<T: Number> Gradient<T> {
@@ -58,22 +50,20 @@ impl<T: Number> Gradient<T> {
     }
 
     /// The mean loss of a batch; its gradient is in `values` afterwards.
-    pub(crate) fn evaluate(
-        &mut self,
-        parameters: &Parameters<T>,
-        batch: &Batch<'_>,
-        noise: Noise,
-    ) -> Result<f64> {
+    pub(crate) fn evaluate(&mut self, parameters: &Parameters<T>, batch: &Batch<'_>, noise: Noise) -> f64 {
         let sizes = parameters.sizes;
-        let weights = Weights::of(parameters)?;
-        let forward: Vec<Forward> = batch
+        let of_group = |number: usize| noise.at(number as u64);
+        let (hidden, traces): (Vec<Vec<T>>, Vec<Trace<T>>) = batch
             .groups
             .par_iter()
             .enumerate()
-            .map(|(number, group)| self.forward(parameters, &weights, batch, group, noise.at(number as u64)))
-            .collect::<Result<_>>()?;
+            .map(|(number, group)| {
+                let rows = group.rows.clone().map(|row| (batch.inputs[row], batch.positions[row]));
+                self.pass(parameters, group, of_group(number)).forward(embed(parameters, rows))
+            })
+            .unzip();
 
-        self.gather(&forward, batch, sizes.hidden)?;
+        self.gather(hidden, batch.num_rows() * sizes.hidden);
         zero(&mut self.values, sizes.num_values());
         zero(&mut self.of_hidden, self.hidden.len());
         let predictions = Predictions {
@@ -95,116 +85,64 @@ impl<T: Number> Gradient<T> {
             &self.meter,
         );
 
-        let dense = sizes.range(Array::AttentionNormScale).start;
-        let of_hidden = &self.of_hidden;
-        let backward: Vec<Backward<T>> = forward
+        let backward: Vec<Backward<T>> = traces
             .into_par_iter()
             .zip(&batch.groups)
-            .map(|(forward, group)| {
-                let of_hidden = &of_hidden[group.rows.start * sizes.hidden..group.rows.end * sizes.hidden];
-                backward(&weights, parameters, forward, of_hidden, dense)
+            .enumerate()
+            .map(|(number, (trace, group))| {
+                let rows = &group.rows;
+                let of_hidden = &self.of_hidden[rows.start * sizes.hidden..rows.end * sizes.hidden];
+                let mut layers = LayerGradients::new(sizes);
+                let pass = self.pass(parameters, group, of_group(number));
+                let inputs = pass.backward(trace, of_hidden, &mut layers);
+                Backward { layers, inputs }
             })
-            .collect::<Result<_>>()?;
+            .collect();
 
-        self.values[dense..].par_chunks_mut(VALUES).enumerate().for_each(|(piece, into)| {
+        let layers = &mut self.values[sizes.first_layer()..];
+        layers.par_chunks_mut(VALUES).enumerate().for_each(|(piece, into)| {
             for group in &backward {
-                add_scaled(into, &group.weights[piece * VALUES..], T::of(1.0));
+                add_scaled(into, &group.layers.values[piece * VALUES..], T::of(1.0));
             }
         });
-        self.scatter(parameters, batch, &backward)?;
-        Ok(loss)
+        self.scatter(parameters, batch, &backward);
+        loss
     }
 
-    fn forward(
-        &self,
-        parameters: &Parameters<T>,
-        weights: &Weights,
-        batch: &Batch<'_>,
-        group: &Group,
-        noise: Noise,
-    ) -> Result<Forward> {
-        let sizes = parameters.sizes;
-        let rows = group.rows.clone();
-        let items_and_positions = rows.clone().map(|row| (batch.inputs[row], batch.positions[row]));
-        let inputs = embed(parameters, items_and_positions);
-        let inputs = Tensor::from_vec(inputs, (rows.len(), sizes.hidden), &Device::Cpu)?;
-        let pass = Pass {
-            ends: Arc::clone(&group.ends),
-            heads: sizes.heads,
-            max_len: sizes.max_len,
-            dropout: Some((noise, self.dropout)),
-            meter: Arc::clone(&self.meter),
-        };
-        let trace = pass.trace::<T>(weights, &inputs)?;
-        Ok(Forward { pass, trace })
+    /// How a group passes the network. Both ways have the same masks.
+    fn pass<'a>(&'a self, parameters: &'a Parameters<T>, group: &'a Group, noise: Noise) -> Pass<'a, T> {
+        Pass { parameters, ends: &group.ends, dropout: Some((noise, self.dropout)), meter: &self.meter }
     }
 
-    /// Hidden states of all groups, row after row.
-    fn gather(&mut self, forward: &[Forward], batch: &Batch<'_>, width: usize) -> Result<()> {
+    /// Hidden states of all groups, row after row: `len` values.
+    fn gather(&mut self, groups: Vec<Vec<T>>, len: usize) {
         self.hidden.clear();
-        self.hidden.reserve(batch.num_rows() * width);
-        for group in forward {
-            read::<T, _>(&group.trace.hidden, |hidden| {
-                self.hidden.extend_from_slice(hidden);
-                Ok(())
-            })?;
+        make_room(&mut self.hidden, len);
+        for hidden in groups {
+            self.hidden.extend_from_slice(&hidden);
         }
-        Ok(())
     }
 
     /// Takes the gradient of the inputs to the embeddings they are sums of.
-    fn scatter(
-        &mut self,
-        parameters: &Parameters<T>,
-        batch: &Batch<'_>,
-        backward: &[Backward<T>],
-    ) -> Result<()> {
+    fn scatter(&mut self, parameters: &Parameters<T>, batch: &Batch<'_>, backward: &[Backward<T>]) {
         let sizes = parameters.sizes;
         let width = sizes.hidden;
         let scale = T::of(width as f64).root();
         let (items, positions) = (sizes.range(Array::ItemEmbeddings), sizes.range(Array::PositionEmbeddings));
         for (group, backward) in batch.groups.iter().zip(backward) {
-            read::<T, _>(&backward.inputs, |gradient| {
-                for (row, gradient) in group.rows.clone().zip(gradient.chunks_exact(width)) {
-                    let item = items.start + batch.inputs[row] as usize * width;
-                    add_scaled(&mut self.values[item..item + width], gradient, scale);
-                    let position = positions.start + batch.positions[row] as usize * width;
-                    add_scaled(&mut self.values[position..position + width], gradient, T::of(1.0));
-                }
-                Ok(())
-            })?;
+            for (row, gradient) in group.rows.clone().zip(backward.inputs.chunks_exact(width)) {
+                let item = items.start + batch.inputs[row] as usize * width;
+                add_scaled(&mut self.values[item..item + width], gradient, scale);
+                let position = positions.start + batch.positions[row] as usize * width;
+                add_scaled(&mut self.values[position..position + width], gradient, T::of(1.0));
+            }
         }
-        Ok(())
     }
-}
-
-/// Back through the network. Arrays begin at `dense`; those before are embeddings.
-fn backward<T: Number>(
-    weights: &Weights,
-    parameters: &Parameters<T>,
-    forward: Forward,
-    of_hidden: &[T],
-    dense: usize,
-) -> Result<Backward<T>> {
-    let Forward { pass, trace } = forward;
-    let sizes = parameters.sizes;
-    let of_hidden = Tensor::from_slice(of_hidden, trace.hidden.shape().clone(), &Device::Cpu)?;
-    let mut of_weights = vec![T::of(0.0); parameters.values.len() - dense];
-    let mut put = |array: Array, block: usize, gradient: &Tensor| {
-        let range = sizes.range(array);
-        let start = range.start - dense + block * gradient.elem_count();
-        let into = &mut of_weights[start..start + gradient.elem_count()];
-        read::<T, _>(gradient, |gradient| {
-            into.copy_from_slice(gradient);
-            Ok(())
-        })
-    };
-    let inputs = pass.backward::<T>(weights, trace, &of_hidden, &mut put)?;
-    Ok(Backward { weights: of_weights, inputs })
 }
 
 /// So many zeros.
 fn zero<T: Number>(values: &mut Vec<T>, len: usize) {
+    make_room(values, len);
     values.resize(len, T::of(0.0));
     values.par_chunks_mut(VALUES).for_each(|values| values.fill(T::of(0.0)));
 }

@@ -30,7 +30,7 @@
 //! | module | what |
 //! |---|---|
 //! | `number`, `noise`, `products` | precisions and fast loops over rows; random numbers without a state; matrix products, timed |
-//! | `ops` | operations on packed rows with hand-written gradients, for candle's graphs |
+//! | `ops` | operations on packed rows, with their gradients |
 //! | `parameters`, `network` | what is learned; from embedded items to hidden states |
 //! | `batch`, `loss`, `gradient`, `adam` | sequences without padding; losses; the gradient of a batch; a step |
 //! | `training`, `checkpoint` | epochs, early stopping, and going on after an interruption |

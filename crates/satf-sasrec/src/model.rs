@@ -1,19 +1,17 @@
 //! A trained network in use.
 
-use std::sync::Arc;
-
-use candle_core::{Device, Tensor as Array2};
 use faer::{Accum, MatMut, MatRef};
 use rayon::prelude::*;
 use satf::interactions::ItemIndex;
 use satf::linalg::dense::matmul;
-use satf::models::{ModelError, Quantization, Recommender, Shares, StoredTensors, Tensor, TensorError};
+use satf::models::{
+    ModelError, Quantization, Recommender, Shares, Similarities, StoredTensors, Tensor, TensorError, UserData,
+};
 use satf::prepare::History;
 
 use crate::SasRecConfig;
-use crate::network::{Pass, Weights, embed};
+use crate::network::{Pass, embed};
 use crate::number::dot;
-use crate::ops::read;
 use crate::parameters::{Array, Parameters, Sizes};
 use crate::products::Meter;
 
@@ -24,20 +22,17 @@ pub(crate) const NEVER_QUANTIZED: &str =
 /// A trained network: what comes next is the product of its last hidden state with every item's embedding.
 pub struct SasRec {
     parameters: Parameters<f32>,
-    weights: Weights,
 }
 
 impl SasRec {
     /// A network with these parameters. An error if one of them is not a number.
     pub(crate) fn new(parameters: Parameters<f32>) -> Result<Self, ModelError> {
-        let fault = |reason: String| ModelError::Numerics { model: SasRecConfig::NAME, reason };
         if !parameters.values.par_iter().all(|value| value.is_finite()) {
-            return Err(fault(
-                "a weight is no longer finite; hint: lower learning_rate, or set clip_norm".to_owned(),
-            ));
+            let reason =
+                "a weight is no longer finite; hint: lower learning_rate, or set clip_norm".to_owned();
+            return Err(ModelError::Numerics { model: SasRecConfig::NAME, reason });
         }
-        let weights = Weights::of(&parameters).map_err(|error| fault(error.to_string()))?;
-        Ok(SasRec { parameters, weights })
+        Ok(SasRec { parameters })
     }
 
     /// A network from the arrays of a file.
@@ -53,19 +48,14 @@ impl SasRec {
 
     /// The last hidden state of a history that is not empty. Every history passes the network alone, so that its bits depend
     /// on nothing else.
-    fn last_hidden(&self, history: &[ItemIndex], into: &mut [f32]) -> candle_core::Result<()> {
-        let Sizes { max_len, hidden, heads, .. } = self.parameters.sizes;
+    fn last_hidden(&self, history: &[ItemIndex]) -> Vec<f32> {
+        let max_len = self.parameters.sizes.max_len;
         let newest = &history[history.len() - history.len().min(max_len)..];
         let first = max_len - newest.len();
         let rows = newest.iter().enumerate().map(|(at, item)| (item.0, (first + at) as u32));
-        let inputs = Array2::from_vec(embed(&self.parameters, rows), (newest.len(), hidden), &Device::Cpu)?;
-        let ends = Arc::new([newest.len()]);
-        let pass = Pass { ends, heads, max_len, dropout: None, meter: Arc::new(Meter::default()) };
-        let state = pass.last_state::<f32>(&self.weights, &inputs)?;
-        read::<f32, _>(&state, |state| {
-            into.copy_from_slice(state);
-            Ok(())
-        })
+        let (ends, meter) = ([newest.len()], Meter::default());
+        let pass = Pass { parameters: &self.parameters, ends: &ends, dropout: None, meter: &meter };
+        pass.last_state(embed(&self.parameters, rows))
     }
 }
 
@@ -84,8 +74,7 @@ impl Recommender for SasRec {
         let mut states = vec![0f32; columns * width];
         states.par_chunks_mut(width).zip(histories).for_each(|(state, history)| {
             if !history.is_empty() {
-                self.last_hidden(history, state)
-                    .expect("invariant: shapes were checked when the model was built");
+                state.copy_from_slice(&self.last_hidden(history));
             }
         });
         let states = MatRef::from_column_major_slice(&states, width, columns);
@@ -105,9 +94,7 @@ impl Recommender for SasRec {
     }
 
     fn memory_bytes(&self) -> usize {
-        let embeddings = self.parameters.sizes.range(Array::AttentionNormScale).start;
-        // All but the embeddings are there twice: for files, and as candle has them.
-        (2 * self.parameters.values.len() - embeddings) * size_of::<f32>()
+        self.parameters.values.len() * size_of::<f32>()
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {
@@ -132,7 +119,7 @@ impl Recommender for SasRec {
     }
 
     /// The cosine of the angle between item embeddings.
-    fn similarities(&self, item: ItemIndex) -> Vec<f32> {
+    fn similarities(&self, item: ItemIndex) -> Option<Similarities> {
         let width = self.parameters.sizes.hidden;
         let embeddings = self.parameters.array(Array::ItemEmbeddings);
         let own = &embeddings[item.get() * width..][..width];
@@ -140,6 +127,11 @@ impl Recommender for SasRec {
             let norms = (dot(own, own) * dot(row, row)).sqrt();
             if norms > 0.0 { dot(row, own) / norms } else { 0.0 }
         };
-        embeddings.par_chunks_exact(width).map(cosine).collect()
+        let values = embeddings.par_chunks_exact(width).map(cosine).collect();
+        Some(Similarities { measure: "cosine of item embeddings", values })
+    }
+
+    fn user_data(&self) -> UserData {
+        UserData::None
     }
 }

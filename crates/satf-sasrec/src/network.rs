@@ -13,322 +13,202 @@
 //! Sequences are packed: a group's rows stand one after the other, without padding. All but the attention works on rows, so
 //! nothing is computed for places where no item stands, and no sequence touches another.
 
-use std::sync::Arc;
-
-use candle_core::{CustomOp1, CustomOp2, CustomOp3, Device, Result, Tensor, bail};
-
 use crate::noise::{Mask, Noise};
-use crate::number::Number;
-use crate::ops::{AddDropped, Attention, Dropout, LayerNorm, Linear, ReluDropout, add};
-#[cfg(test)]
-use crate::parameters::Sizes;
-use crate::parameters::{Array, Parameters};
+use crate::number::{Number, add_scaled};
+use crate::ops::{Attention, LayerNorm, Linear, add_dropped, drop_some, relu_dropout, relu_dropout_backward};
+use crate::parameters::{Array, Layer, LayerGradients, Parameters};
 use crate::products::Meter;
 
-/// The arrays of the network as candle has them: all but the embeddings.
-pub(crate) struct Weights {
-    blocks: Vec<Block>,
-    last_norm: Pair,
-}
-
-/// Weights and bias of a product, or scale and shift of a norm.
-struct Pair(Tensor, Tensor);
-
-struct Block {
-    attention_norm: Pair,
-    query: Pair,
-    key: Pair,
-    value: Pair,
-    forward_norm: Pair,
-    inner: Pair,
-    outer: Pair,
-}
-
-impl Block {
-    const PAIRS: [(Array, Array); 7] = [
-        (Array::AttentionNormScale, Array::AttentionNormShift),
-        (Array::QueryWeight, Array::QueryBias),
-        (Array::KeyWeight, Array::KeyBias),
-        (Array::ValueWeight, Array::ValueBias),
-        (Array::ForwardNormScale, Array::ForwardNormShift),
-        (Array::InnerWeight, Array::InnerBias),
-        (Array::OuterWeight, Array::OuterBias),
-    ];
-}
-
-impl Weights {
-    /// Copies the arrays of a network.
-    pub(crate) fn of<T: Number>(parameters: &Parameters<T>) -> Result<Self> {
-        Weights::with(parameters, |values, shape| Tensor::from_slice(values, shape, &Device::Cpu))
-    }
-
-    /// The arrays of a network, each made a tensor by `tensor`.
-    pub(crate) fn with<T: Number>(
-        parameters: &Parameters<T>,
-        tensor: impl Fn(&[T], &[usize]) -> Result<Tensor>,
-    ) -> Result<Self> {
-        let sizes = parameters.sizes;
-        let block = |block: usize| -> Result<Block> {
-            let pair = |at: usize| -> Result<Pair> {
-                let (first, second) = Block::PAIRS[at];
-                let tensor = |array| tensor(parameters.of_block(array, block), &sizes.shape(array)[1..]);
-                Ok(Pair(tensor(first)?, tensor(second)?))
-            };
-            Ok(Block {
-                attention_norm: pair(0)?,
-                query: pair(1)?,
-                key: pair(2)?,
-                value: pair(3)?,
-                forward_norm: pair(4)?,
-                inner: pair(5)?,
-                outer: pair(6)?,
-            })
-        };
-        let last = |array| tensor(parameters.array(array), &[sizes.hidden]);
-        Ok(Weights {
-            blocks: (0..sizes.blocks).map(block).collect::<Result<_>>()?,
-            last_norm: Pair(last(Array::LastNormScale)?, last(Array::LastNormShift)?),
-        })
-    }
-
-    /// Every tensor and where its values lie among all parameters.
-    #[cfg(test)]
-    pub(crate) fn places(&self, sizes: &Sizes) -> Vec<(&Tensor, std::ops::Range<usize>)> {
-        let mut places = Vec::new();
-        for (number, block) in self.blocks.iter().enumerate() {
-            let Block { attention_norm, query, key, value, forward_norm, inner, outer } = block;
-            let pairs = [attention_norm, query, key, value, forward_norm, inner, outer];
-            for (pair, arrays) in pairs.into_iter().zip(Block::PAIRS) {
-                places.push((&pair.0, sizes.block_range(arrays.0, number)));
-                places.push((&pair.1, sizes.block_range(arrays.1, number)));
-            }
-        }
-        places.push((&self.last_norm.0, sizes.range(Array::LastNormScale)));
-        places.push((&self.last_norm.1, sizes.range(Array::LastNormShift)));
-        places
-    }
-}
-
 /// How a group of sequences passes the network.
-pub(crate) struct Pass {
+pub(crate) struct Pass<'a, T> {
+    pub(crate) parameters: &'a Parameters<T>,
     /// Where sequences end among the rows.
-    pub(crate) ends: Arc<[usize]>,
-    /// Heads of the attention.
-    pub(crate) heads: usize,
-    /// Longest history.
-    pub(crate) max_len: usize,
+    pub(crate) ends: &'a [usize],
     /// Where masks come from and what share of values they drop; none when a history is scored.
     pub(crate) dropout: Option<(Noise, f64)>,
     /// Counts matrix products.
-    pub(crate) meter: Arc<Meter>,
+    pub(crate) meter: &'a Meter,
 }
 
 /// Places of a block where something is dropped.
 const MASKS_A_BLOCK: u64 = 3;
 
-impl Pass {
-    /// The mask of a place in the network; place 0 is the input.
+/// The number of a place in the network where something is dropped; place 0 is the input.
+fn place_of(block: usize, place: u64) -> u64 {
+    1 + block as u64 * MASKS_A_BLOCK + place
+}
+
+impl<T: Number> Pass<'_, T> {
+    /// The mask of a place in the network.
     fn mask(&self, place: u64) -> Option<Mask> {
         let (noise, rate) = self.dropout?;
         (rate > 0.0).then(|| Mask::new(noise.at(place), rate))
     }
 
-    /// Hidden states of embedded rows.
-    #[cfg(test)]
-    pub(crate) fn forward<T: Number>(&self, weights: &Weights, inputs: &Tensor) -> Result<Tensor> {
-        Ok(self.trace::<T>(weights, inputs)?.hidden)
+    fn norm(&self, layer: Layer, block: usize) -> LayerNorm<'_, T> {
+        let [scale, shift] = self.parameters.of_layer(layer, block);
+        LayerNorm { scale, shift }
+    }
+
+    fn linear(&self, layer: Layer, block: usize) -> Linear<'_, T> {
+        let [weight, bias] = self.parameters.of_layer(layer, block);
+        Linear { weight, bias, meter: self.meter }
+    }
+
+    /// The attention of a block, with queries from row `first_query` on.
+    fn attention(&self, block: usize, first_query: usize) -> Attention<'_> {
+        let sizes = &self.parameters.sizes;
+        let mask = self.mask(place_of(block, 0)).map(|mask| (mask, sizes.max_len));
+        let (ends, meter) = (self.ends, self.meter);
+        Attention { ends, first_query, width: sizes.hidden, heads: sizes.heads, mask, meter }
     }
 
     /// The hidden state of the last row of a single sequence. Of the last block only what that row needs is computed: keys and
     /// values of all rows, everything else of one.
-    pub(crate) fn last_state<T: Number>(&self, weights: &Weights, inputs: &Tensor) -> Result<Tensor> {
-        let Some((last, before)) = weights.blocks.split_last() else {
-            return norm::<T>(&weights.last_norm, inputs);
-        };
-        let mut x = inputs.clone();
-        for (number, block) in before.iter().enumerate() {
-            x = self.block::<T>(block, x, number)?.1;
+    pub(crate) fn last_state(&self, inputs: Vec<T>) -> Vec<T> {
+        let sizes = &self.parameters.sizes;
+        let newest = inputs.len() / sizes.hidden - 1;
+        let last = sizes.blocks - 1;
+        let mut x = inputs;
+        for number in 0..last {
+            x = self.block(x, number).1;
         }
-        let newest = x.dim(0)? - 1;
-        let q = norm::<T>(&last.attention_norm, &x.narrow(0, newest, 1)?)?;
-        let query = self.linear::<T>(&last.query, &q)?;
-        let (keys, values) = (self.linear::<T>(&last.key, &x)?, self.linear::<T>(&last.value, &x)?);
-        let attention = self.attention::<T>(before.len()).with_queries_from(newest);
-        let attended = query.apply_op3(&keys, &values, attention)?;
-        let next = self.feed_forward::<T>(last, &q, &attended, before.len())?.1;
-        norm::<T>(&weights.last_norm, &next)
+        let q = self.norm(Layer::AttentionNorm, last).forward(&x[newest * sizes.hidden..]);
+        let query = self.linear(Layer::Query, last).forward(&q);
+        let keys = self.linear(Layer::Key, last).forward(&x);
+        let values = self.linear(Layer::Value, last).forward(&x);
+        let attended = self.attention(last, newest).forward(&query, &keys, &values);
+        let (_, next) = self.feed_forward(&q, attended, last);
+        self.norm(Layer::LastNorm, 0).forward(&next)
     }
 
     /// Hidden states of embedded rows, and what the way back needs.
-    pub(crate) fn trace<T: Number>(&self, weights: &Weights, inputs: &Tensor) -> Result<Trace> {
-        let mut x = match self.mask(0) {
-            Some(mask) => inputs.apply_op1(Dropout::<T>::new(mask))?,
-            None => inputs.clone(),
-        };
-        let mut blocks = Vec::with_capacity(weights.blocks.len());
-        for (number, block) in weights.blocks.iter().enumerate() {
-            let (trace, next) = self.block::<T>(block, x, number)?;
-            blocks.push(trace);
+    pub(crate) fn forward(&self, inputs: Vec<T>) -> (Vec<T>, Trace<T>) {
+        let mut x = inputs;
+        if let Some(mask) = self.mask(0) {
+            drop_some(&mut x, &mask);
+        }
+        let blocks = self.parameters.sizes.blocks;
+        let mut traces = Vec::with_capacity(blocks);
+        for number in 0..blocks {
+            let (trace, next) = self.block(x, number);
+            traces.push(trace);
             x = next;
         }
-        let hidden = norm::<T>(&weights.last_norm, &x)?;
-        Ok(Trace { blocks, last: x, hidden })
+        let hidden = self.norm(Layer::LastNorm, 0).forward(&x);
+        (hidden, Trace { blocks: traces, last: x })
     }
 
-    fn block<T: Number>(&self, block: &Block, x: Tensor, number: usize) -> Result<(BlockTrace, Tensor)> {
-        let q = norm::<T>(&block.attention_norm, &x)?;
-        let queries = self.linear::<T>(&block.query, &q)?;
-        let keys = self.linear::<T>(&block.key, &x)?;
-        let values = self.linear::<T>(&block.value, &x)?;
-        let attended = queries.apply_op3(&keys, &values, self.attention::<T>(number))?;
-        let ([a, f, inner], next) = self.feed_forward::<T>(block, &q, &attended, number)?;
-        Ok((BlockTrace { x, q, queries, keys, values, a, f, inner }, next))
+    fn block(&self, x: Vec<T>, number: usize) -> (BlockTrace<T>, Vec<T>) {
+        let q = self.norm(Layer::AttentionNorm, number).forward(&x);
+        let queries = self.linear(Layer::Query, number).forward(&q);
+        let keys = self.linear(Layer::Key, number).forward(&x);
+        let values = self.linear(Layer::Value, number).forward(&x);
+        let attended = self.attention(number, 0).forward(&queries, &keys, &values);
+        let ([a, f, inner], next) = self.feed_forward(&q, attended, number);
+        (BlockTrace { x, q, queries, keys, values, a, f, inner }, next)
     }
 
     /// The second half of a block: $a$, $f$, what the ReLU gives, and what the block gives.
-    fn feed_forward<T: Number>(
-        &self,
-        block: &Block,
-        q: &Tensor,
-        attended: &Tensor,
-        number: usize,
-    ) -> Result<([Tensor; 3], Tensor)> {
-        let a = q.apply_op2(attended, AddDropped::<T>::new(None))?;
-        let f = norm::<T>(&block.forward_norm, &a)?;
-        let inner = self.linear::<T>(&block.inner, &f)?;
-        let inner = inner.apply_op1(ReluDropout::<T>::new(self.mask(place_of(number, 1))))?;
-        let outer = self.linear::<T>(&block.outer, &inner)?;
-        let next = f.apply_op2(&outer, AddDropped::<T>::new(self.mask(place_of(number, 2))))?;
-        Ok(([a, f, inner], next))
+    fn feed_forward(&self, q: &[T], attended: Vec<T>, number: usize) -> ([Vec<T>; 3], Vec<T>) {
+        let mut a = attended;
+        add_dropped(&mut a, q, None);
+        let f = self.norm(Layer::ForwardNorm, number).forward(&a);
+        let mut inner = self.linear(Layer::Inner, number).forward(&f);
+        relu_dropout(&mut inner, self.mask(place_of(number, 1)).as_ref());
+        let mut next = self.linear(Layer::Outer, number).forward(&inner);
+        add_dropped(&mut next, &f, self.mask(place_of(number, 2)).as_ref());
+        ([a, f, inner], next)
     }
 
-    fn attention<T: Number>(&self, number: usize) -> Attention<T> {
-        let mask = self.mask(place_of(number, 0)).map(|mask| (mask, self.max_len));
-        Attention::new(&self.ends, self.heads, mask, &self.meter)
-    }
-
-    fn linear<T: Number>(&self, pair: &Pair, x: &Tensor) -> Result<Tensor> {
-        x.apply_op3(&pair.0, &pair.1, Linear::<T>::new(&self.meter))
-    }
-
-    /// Takes the gradient `of_hidden` of the hidden states back to the embedded rows. What every array gets on the way is
-    /// handed to `put`: the array, the block it belongs to, and its gradient.
-    pub(crate) fn backward<T: Number>(
-        &self,
-        weights: &Weights,
-        trace: Trace,
-        of_hidden: &Tensor,
-        put: &mut dyn FnMut(Array, usize, &Tensor) -> Result<()>,
-    ) -> Result<Tensor> {
-        let Trace { blocks, last, hidden } = trace;
-        let mut put_pair = |arrays: (Array, Array), block: usize, pair: Pair| {
-            put(arrays.0, block, &pair.0)?;
-            put(arrays.1, block, &pair.1)
-        };
-        let last_arrays = (Array::LastNormScale, Array::LastNormShift);
-        let (mut gradient, pair) = norm_backward::<T>(&weights.last_norm, &last, &hidden, of_hidden)?;
-        put_pair(last_arrays, 0, pair)?;
-        for (number, (block, trace)) in weights.blocks.iter().zip(blocks).enumerate().rev() {
-            let mut put = |at: usize, pair: Pair| put_pair(Block::PAIRS[at], number, pair);
-            gradient = self.block_backward::<T>(block, trace, number, &gradient, &mut put)?;
+    /// Takes the gradient `of_hidden` of the hidden states back to the embedded rows. What every layer gets on the way goes to
+    /// `into`, which comes as zeros.
+    pub(crate) fn backward(&self, trace: Trace<T>, of_hidden: &[T], into: &mut LayerGradients<T>) -> Vec<T> {
+        let Trace { blocks, last } = trace;
+        let of_last_norm = into.of_layer(Layer::LastNorm, 0);
+        let mut gradient = self.norm(Layer::LastNorm, 0).backward(&last, of_hidden, of_last_norm);
+        for (number, trace) in blocks.into_iter().enumerate().rev() {
+            let of_a = self.feed_forward_backward(&trace, number, gradient, into);
+            gradient = self.attention_backward(&trace, number, &of_a, into);
         }
-        match self.mask(0) {
-            Some(mask) => required(Dropout::<T>::new(mask).bwd(&last, &last, &gradient)?),
-            None => Ok(gradient),
+        if let Some(mask) = self.mask(0) {
+            drop_some(&mut gradient, &mask);
         }
+        gradient
     }
 
-    /// The steps of [`Pass::block`] in reverse. `put` gets the place of a pair in [`Block::PAIRS`] and its gradient.
-    fn block_backward<T: Number>(
+    /// The steps of [`Pass::feed_forward`] in reverse: from the gradient of what a block gives to that of $a$.
+    fn feed_forward_backward(
         &self,
-        block: &Block,
-        trace: BlockTrace,
+        trace: &BlockTrace<T>,
         number: usize,
-        gradient: &Tensor,
-        put: &mut dyn FnMut(usize, Pair) -> Result<()>,
-    ) -> Result<Tensor> {
-        let BlockTrace { x, q, queries, keys, values, a, f, inner } = trace;
-        let linear = |pair: &Pair, x: &Tensor, gradient: &Tensor| {
-            // The result of a product plays no part in its gradient.
-            pair_of(Linear::<T>::new(&self.meter).bwd(x, &pair.0, &pair.1, x, gradient)?)
+        gradient: Vec<T>,
+        into: &mut LayerGradients<T>,
+    ) -> Vec<T> {
+        let BlockTrace { a, f, inner, .. } = trace;
+        let outer = self.linear(Layer::Outer, number);
+        let of_outer = into.of_layer(Layer::Outer, number);
+        let mut of_inner = match self.mask(place_of(number, 2)) {
+            None => outer.backward(inner, &gradient, of_outer),
+            Some(mask) => {
+                let mut left = gradient.clone();
+                drop_some(&mut left, &mask);
+                outer.backward(inner, &left, of_outer)
+            }
         };
-        let sum = AddDropped::<T>::new(self.mask(place_of(number, 2)));
-        let (of_f, of_outer) = sum.bwd(&f, &f, &f, gradient)?;
-        let (of_inner, pair) = linear(&block.outer, &inner, &required(of_outer)?)?;
-        put(6, pair)?;
-        let relu = ReluDropout::<T>::new(self.mask(place_of(number, 1)));
-        let of_inner = required(relu.bwd(&inner, &inner, &of_inner)?)?;
-        let (through, pair) = linear(&block.inner, &f, &of_inner)?;
-        put(5, pair)?;
-        let of_f = add::<T>(&required(of_f)?, &through)?;
-        let (of_a, pair) = norm_backward::<T>(&block.forward_norm, &a, &f, &of_f)?;
-        put(4, pair)?;
+        relu_dropout_backward(inner, &mut of_inner, self.mask(place_of(number, 1)).as_ref());
+        let through =
+            self.linear(Layer::Inner, number).backward(f, &of_inner, into.of_layer(Layer::Inner, number));
+        let mut of_f = gradient;
+        add_scaled(&mut of_f, &through, T::of(1.0));
+        self.norm(Layer::ForwardNorm, number).backward(a, &of_f, into.of_layer(Layer::ForwardNorm, number))
+    }
 
-        let attention = self.attention::<T>(number);
-        let (of_queries, of_keys, of_values) = attention.bwd(&queries, &keys, &values, &a, &of_a)?;
-        let (through_values, pair) = linear(&block.value, &x, &required(of_values)?)?;
-        put(3, pair)?;
-        let (through_keys, pair) = linear(&block.key, &x, &required(of_keys)?)?;
-        put(2, pair)?;
-        let (through_queries, pair) = linear(&block.query, &q, &required(of_queries)?)?;
-        put(1, pair)?;
-        let of_q = add::<T>(&of_a, &through_queries)?;
-        let (of_x, pair) = norm_backward::<T>(&block.attention_norm, &x, &q, &of_q)?;
-        put(0, pair)?;
-        add::<T>(&add::<T>(&of_x, &through_keys)?, &through_values)
+    /// The first half of [`Pass::block`] in reverse: from the gradient of $a$ to that of $x$.
+    fn attention_backward(
+        &self,
+        trace: &BlockTrace<T>,
+        number: usize,
+        of_a: &[T],
+        into: &mut LayerGradients<T>,
+    ) -> Vec<T> {
+        let BlockTrace { x, q, queries, keys, values, .. } = trace;
+        let one = T::of(1.0);
+        let [of_queries, of_keys, of_values] =
+            self.attention(number, 0).backward(queries, keys, values, of_a);
+        let mut linear_backward = |layer: Layer, x: &[T], gradient: &[T]| {
+            self.linear(layer, number).backward(x, gradient, into.of_layer(layer, number))
+        };
+        let through_values = linear_backward(Layer::Value, x, &of_values);
+        let through_keys = linear_backward(Layer::Key, x, &of_keys);
+        let mut of_q = linear_backward(Layer::Query, q, &of_queries);
+        add_scaled(&mut of_q, of_a, one);
+        let norm = self.norm(Layer::AttentionNorm, number);
+        let mut of_x = norm.backward(x, &of_q, into.of_layer(Layer::AttentionNorm, number));
+        add_scaled(&mut of_x, &through_keys, one);
+        add_scaled(&mut of_x, &through_values, one);
+        of_x
     }
 }
 
 /// A group's way through the network: what its gradients need.
-pub(crate) struct Trace {
-    blocks: Vec<BlockTrace>,
+pub(crate) struct Trace<T> {
+    blocks: Vec<BlockTrace<T>>,
     /// What the last norm got.
-    last: Tensor,
-    /// The hidden states.
-    pub(crate) hidden: Tensor,
+    last: Vec<T>,
 }
 
 /// The same of one block, named as in the formulas.
-struct BlockTrace {
-    x: Tensor,
-    q: Tensor,
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    a: Tensor,
-    f: Tensor,
+struct BlockTrace<T> {
+    x: Vec<T>,
+    q: Vec<T>,
+    queries: Vec<T>,
+    keys: Vec<T>,
+    values: Vec<T>,
+    a: Vec<T>,
+    f: Vec<T>,
     /// After the ReLU.
-    inner: Tensor,
-}
-
-/// The number of a place in the network where something is dropped.
-fn place_of(block: usize, place: u64) -> u64 {
-    1 + block as u64 * MASKS_A_BLOCK + place
-}
-
-fn norm<T: Number>(pair: &Pair, x: &Tensor) -> Result<Tensor> {
-    x.apply_op3(&pair.0, &pair.1, LayerNorm::<T>::new())
-}
-
-fn norm_backward<T: Number>(
-    pair: &Pair,
-    x: &Tensor,
-    y: &Tensor,
-    gradient: &Tensor,
-) -> Result<(Tensor, Pair)> {
-    pair_of(LayerNorm::<T>::new().bwd(x, &pair.0, &pair.1, y, gradient)?)
-}
-
-/// The gradient of an argument, and those of the arrays beside it.
-fn pair_of(gradients: (Option<Tensor>, Option<Tensor>, Option<Tensor>)) -> Result<(Tensor, Pair)> {
-    Ok((required(gradients.0)?, Pair(required(gradients.1)?, required(gradients.2)?)))
-}
-
-fn required(gradient: Option<Tensor>) -> Result<Tensor> {
-    match gradient {
-        Some(gradient) => Ok(gradient),
-        None => bail!("an operation without a gradient"),
-    }
+    inner: Vec<T>,
 }
 
 /// $\sqrt d \, e_j + p$ for every row: its item and its position.

@@ -6,14 +6,13 @@
 // Code that is not inlined is not compiled for the vector registers that its caller was dispatched to.
 #![allow(clippy::inline_always)]
 
-use candle_core::WithDType;
 use satf::linalg::Real;
 
 /// Values a loop works on at once: enough for the widest registers, and the order of every sum.
 const LANES: usize = 16;
 
 /// `f32` or `f64`.
-pub(crate) trait Number: Real + WithDType {
+pub(crate) trait Number: Real {
     /// Replaces every value $x$ by $e^{x - \mathrm{shift}}$ and gives the sum. The shift is at least the largest value.
     fn exp_shifted(values: &mut [Self], shift: Self) -> Self;
 
@@ -157,6 +156,15 @@ pub(crate) fn dot<T: Number>(a: &[T], b: &[T]) -> T {
 #[inline(always)]
 pub(crate) fn add_scaled<T: Number>(to: &mut [T], from: &[T], factor: T) {
     to.iter_mut().zip(from).for_each(|(to, &from)| *to += from * factor);
+}
+
+/// Makes room for `len` values, and no more. Where there is too little, the values are lost: their memory goes before the larger one
+/// comes, so that both are never there together.
+pub(crate) fn make_room<T>(values: &mut Vec<T>, len: usize) {
+    if values.capacity() < len {
+        *values = Vec::new();
+        values.reserve_exact(len);
+    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(crate) struct Sizes {
     pub(crate) max_len: usize,
     /// Width, $d$.
     pub(crate) hidden: usize,
-    /// Blocks, $b$.
+    /// Blocks, $b$; at least one.
     pub(crate) blocks: usize,
     /// Heads of the attention; they divide the width.
     pub(crate) heads: usize,
@@ -127,6 +127,35 @@ impl Array {
     }
 }
 
+/// A part of the network that has two arrays: weight and bias of a linear map, or scale and shift of a norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layer {
+    AttentionNorm,
+    Query,
+    Key,
+    Value,
+    ForwardNorm,
+    Inner,
+    Outer,
+    /// The only one that is not part of a block.
+    LastNorm,
+}
+
+impl Layer {
+    fn arrays(self) -> [Array; 2] {
+        match self {
+            Layer::AttentionNorm => [Array::AttentionNormScale, Array::AttentionNormShift],
+            Layer::Query => [Array::QueryWeight, Array::QueryBias],
+            Layer::Key => [Array::KeyWeight, Array::KeyBias],
+            Layer::Value => [Array::ValueWeight, Array::ValueBias],
+            Layer::ForwardNorm => [Array::ForwardNormScale, Array::ForwardNormShift],
+            Layer::Inner => [Array::InnerWeight, Array::InnerBias],
+            Layer::Outer => [Array::OuterWeight, Array::OuterBias],
+            Layer::LastNorm => [Array::LastNormScale, Array::LastNormShift],
+        }
+    }
+}
+
 impl Sizes {
     /// The extents of an array.
     pub(crate) fn shape(&self, array: Array) -> Vec<usize> {
@@ -141,7 +170,14 @@ impl Sizes {
     }
 
     fn len(&self, array: Array) -> usize {
-        self.shape(array).iter().product()
+        let &Sizes { items, max_len, hidden, blocks, .. } = self;
+        match array.describe().1 {
+            Start::Items => items * hidden,
+            Start::Positions => max_len * hidden,
+            Start::Weights => blocks * hidden * hidden,
+            Start::Vectors(_) => blocks * hidden,
+            Start::Last(_) => hidden,
+        }
     }
 
     /// Where an array lies.
@@ -151,11 +187,19 @@ impl Sizes {
         start..start + self.len(array)
     }
 
-    /// Where a block's part of an array lies.
+    /// Where a block's part of an array lies. The last norm is the same for every block.
     pub(crate) fn block_range(&self, array: Array, block: usize) -> Range<usize> {
         let all = self.range(array);
+        if let Start::Last(_) = array.describe().1 {
+            return all;
+        }
         let len = all.len() / self.blocks;
         all.start + block * len..all.start + (block + 1) * len
+    }
+
+    /// Where the arrays of layers begin: after the embeddings.
+    pub(crate) fn first_layer(&self) -> usize {
+        self.range(Array::AttentionNormScale).start
     }
 
     /// Values of all arrays together.
@@ -205,6 +249,34 @@ impl<T: Number> Parameters<T> {
     pub(crate) fn of_block(&self, array: Array, block: usize) -> &[T] {
         &self.values[self.sizes.block_range(array, block)]
     }
+
+    /// The two arrays of a layer of a block.
+    pub(crate) fn of_layer(&self, layer: Layer, block: usize) -> [&[T]; 2] {
+        layer.arrays().map(|array| self.of_block(array, block))
+    }
+}
+
+/// Gradients of all arrays but the embeddings, laid out as the parameters are.
+pub(crate) struct LayerGradients<T> {
+    sizes: Sizes,
+    pub(crate) values: Vec<T>,
+}
+
+impl<T: Number> LayerGradients<T> {
+    /// All zeros.
+    pub(crate) fn new(sizes: Sizes) -> Self {
+        LayerGradients { sizes, values: vec![T::of(0.0); sizes.num_values() - sizes.first_layer()] }
+    }
+
+    /// The two arrays of a layer of a block.
+    pub(crate) fn of_layer(&mut self, layer: Layer, block: usize) -> [&mut [T]; 2] {
+        let first = self.sizes.first_layer();
+        let places = layer.arrays().map(|array| {
+            let range = self.sizes.block_range(array, block);
+            range.start - first..range.end - first
+        });
+        self.values.get_disjoint_mut(places).expect("invariant: arrays lie one after the other")
+    }
 }
 
 #[cfg(test)]
@@ -225,6 +297,38 @@ mod tests {
         assert_eq!(end, sizes.num_values());
         let last = sizes.block_range(Array::KeyWeight, 2);
         assert_eq!((last.len(), last.end), (16, sizes.range(Array::KeyWeight).end));
+        assert!(
+            Array::ALL.iter().all(|&array| sizes.shape(array).iter().product::<usize>() == sizes.len(array))
+        );
+    }
+
+    #[test]
+    fn layers_share_out_all_arrays_but_the_embeddings() {
+        let sizes = Sizes { items: 7, max_len: 5, hidden: 4, blocks: 3, heads: 2 };
+        let parameters = Parameters::<f64>::start(sizes, 3);
+        let mut gradients = LayerGradients::<f64>::new(sizes);
+        let of_block = [
+            Layer::AttentionNorm,
+            Layer::Query,
+            Layer::Key,
+            Layer::Value,
+            Layer::ForwardNorm,
+            Layer::Inner,
+            Layer::Outer,
+        ];
+        let layers = (0..3).flat_map(|block| of_block.map(|layer| (layer, block)));
+        for (layer, block) in layers.chain([(Layer::LastNorm, 0)]) {
+            let from = parameters.of_layer(layer, block);
+            for (into, from) in gradients.of_layer(layer, block).into_iter().zip(from) {
+                assert!(
+                    into.iter().all(|&value| value == 0.0),
+                    "{layer:?} of block {block} was there before"
+                );
+                into.iter_mut().zip(from).for_each(|(into, &value)| *into = value + 2.0);
+            }
+        }
+        let expected = parameters.values[sizes.first_layer()..].iter().map(|value| value + 2.0);
+        assert!(gradients.values.iter().copied().eq(expected));
     }
 
     #[test]

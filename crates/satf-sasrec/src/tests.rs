@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use candle_core::{Device, Tensor, Var};
 use satf::evaluate::rank_unseen;
 use satf::interactions::ItemIndex;
 use satf::models::{Learner, ModelError, Snapshot};
@@ -14,10 +13,10 @@ use crate::batch::Sequences;
 use crate::checkpoint::Checkpoints;
 use crate::gradient::Gradient;
 use crate::loss::Objective;
-use crate::network::{Pass, Weights, embed};
+use crate::network::{Pass, embed};
 use crate::noise::Noise;
-use crate::ops::read;
-use crate::parameters::{Array, Parameters, Sizes};
+use crate::parameters::{Array, LayerGradients, Parameters, Sizes};
+use crate::products::Meter;
 use crate::training::Progress;
 use crate::{Loss, SasRec, SasRecConfig};
 
@@ -49,7 +48,7 @@ fn gradients_equal_finite_differences() {
             let mut gradient = Gradient::new(Objective { loss, negatives: 5 }, dropout, &Arc::default());
             let mut parameters = random_parameters(sizes, 5);
             let noise = Noise::new(9);
-            gradient.evaluate(&parameters, &batch, noise).unwrap();
+            gradient.evaluate(&parameters, &batch, noise);
             let by_hand = gradient.values.clone();
             let mut largest = 0f64;
             for (at, &by_hand) in by_hand.iter().enumerate() {
@@ -57,7 +56,7 @@ fn gradients_equal_finite_differences() {
                 let value = parameters.values[at];
                 let mut loss_at = |moved: f64| {
                     parameters.values[at] = moved;
-                    gradient.evaluate(&parameters, &batch, noise).unwrap()
+                    gradient.evaluate(&parameters, &batch, noise)
                 };
                 let difference = (loss_at(value + STEP) - loss_at(value - STEP)) / (2.0 * STEP);
                 parameters.values[at] = value;
@@ -86,8 +85,8 @@ fn single_precision_follows_double_precision() {
         let mut in_double = Gradient::new(objective, 0.2, &Arc::default());
         let mut in_single = Gradient::new(objective, 0.2, &Arc::default());
         let losses = (
-            in_double.evaluate(&double, &batch, Noise::new(1)).unwrap(),
-            in_single.evaluate(&single, &batch, Noise::new(1)).unwrap(),
+            in_double.evaluate(&double, &batch, Noise::new(1)),
+            in_single.evaluate(&single, &batch, Noise::new(1)),
         );
         assert!((losses.0 - losses.1).abs() < 1e-5 * losses.0, "{loss:?}: {losses:?}");
         let largest = in_double.values.iter().fold(0f64, |most, value| most.max(value.abs()));
@@ -100,50 +99,58 @@ fn single_precision_follows_double_precision() {
     }
 }
 
-#[test]
-fn the_way_back_equals_that_of_a_graph() {
-    let sizes = Sizes { items: 9, max_len: 12, hidden: 6, blocks: 2, heads: 3 };
-    let parameters = random_parameters(sizes, 2);
-    let rows: Vec<(u32, u32)> = (0..20).map(|at| (at * 5 % 9, at % 12)).collect();
-    for dropout in [0.0, 0.4] {
-        let inputs =
-            Var::from_vec(embed(&parameters, rows.clone().into_iter()), (20, 6), &Device::Cpu).unwrap();
-        let pass = Pass {
-            ends: Arc::new([7, 8, 20]),
-            heads: 3,
-            max_len: 12,
-            dropout: Some((Noise::new(3), dropout)),
-            meter: Arc::default(),
-        };
-        let of_hidden: Vec<f64> = (0..120).map(|at| f64::from(at * 37 % 101) / 50.0 - 1.0).collect();
-        let of_hidden = Tensor::from_vec(of_hidden, (20, 6), &Device::Cpu).unwrap();
-        let variable =
-            |values: &[f64], shape: &[usize]| Ok(Var::from_slice(values, shape, &Device::Cpu)?.into_inner());
-        let variables = Weights::with(&parameters, variable).unwrap();
-        let hidden = pass.forward::<f64>(&variables, inputs.as_tensor()).unwrap();
-        let graph = (hidden * &of_hidden).unwrap().sum_all().unwrap().backward().unwrap();
+/// The derivative of a function at 0, to fourth order.
+fn derivative(mut function: impl FnMut(f64) -> f64) -> f64 {
+    const STEP: f64 = 1e-4;
+    let mut difference = |steps: f64| function(steps * STEP) - function(-steps * STEP);
+    (8.0 * difference(1.0) - difference(2.0)) / (12.0 * STEP)
+}
 
-        let weights = Weights::of(&parameters).unwrap();
-        let trace = pass.trace::<f64>(&weights, &inputs.as_tensor().detach()).unwrap();
-        let mut by_hand = vec![f64::NAN; sizes.num_values()];
-        let mut put = |array: Array, block: usize, gradient: &Tensor| {
-            let start = sizes.range(array).start + block * gradient.elem_count();
-            read::<f64, _>(gradient, |values| {
-                by_hand[start..start + values.len()].copy_from_slice(values);
-                Ok(())
-            })
+#[test]
+fn the_way_back_equals_finite_differences_of_every_input_and_weight() {
+    let sizes = Sizes { items: 9, max_len: 12, hidden: 6, blocks: 2, heads: 3 };
+    let mut parameters = random_parameters(sizes, 2);
+    let meter = Meter::default();
+    let rows: Vec<(u32, u32)> = (0..20).map(|at| (at * 5 % 9, at % 12)).collect();
+    let mut inputs = embed(&parameters, rows.into_iter());
+    let of_hidden: Vec<f64> = (0..120).map(|at| f64::from(at * 37 % 101) / 50.0 - 1.0).collect();
+    for dropout in [0.0, 0.4] {
+        let pass = |parameters: &Parameters<f64>, inputs: &[f64]| {
+            let dropout = Some((Noise::new(3), dropout));
+            let pass = Pass { parameters, ends: &[7, 8, 20], dropout, meter: &meter };
+            let (hidden, trace) = pass.forward(inputs.to_vec());
+            let mut of_layers = LayerGradients::new(sizes);
+            let of_inputs = pass.backward(trace, &of_hidden, &mut of_layers);
+            let sum: f64 = hidden.iter().zip(&of_hidden).map(|(hidden, of_hidden)| hidden * of_hidden).sum();
+            (sum, of_inputs, of_layers.values)
         };
-        let of_inputs = pass.backward::<f64>(&weights, trace, &of_hidden, &mut put).unwrap();
-        let distance =
-            |a: &[f64], b: &[f64]| a.iter().zip(b).fold(0f64, |most, (a, b)| most.max((a - b).abs()));
-        let compare = |tensor: &Tensor, values: &[f64]| {
-            let of_graph = read::<f64, _>(graph.get(tensor).unwrap(), |values| Ok(values.to_vec())).unwrap();
-            assert_eq!(of_graph.len(), values.len());
-            assert!(distance(&of_graph, values) < 1e-12, "{of_graph:?} is not {values:?}");
+        let compare = |what: &str, at: usize, by_hand: f64, found: f64| {
+            let error = (by_hand - found).abs();
+            assert!(
+                error < 1e-9 * (1.0 + found.abs()),
+                "{what} {at}, dropout {dropout}: {by_hand} is not {found}"
+            );
         };
-        variables.places(&sizes).into_iter().for_each(|(tensor, range)| compare(tensor, &by_hand[range]));
-        let of_inputs = read::<f64, _>(&of_inputs, |values| Ok(values.to_vec())).unwrap();
-        compare(inputs.as_tensor(), &of_inputs);
+        let (_, of_inputs, of_layers) = pass(&parameters, &inputs);
+        assert!(of_inputs.iter().chain(&of_layers).any(|gradient| gradient.abs() > 1.0));
+        for (at, &by_hand) in of_inputs.iter().enumerate() {
+            let value = inputs[at];
+            let found = derivative(|moved| {
+                inputs[at] = value + moved;
+                pass(&parameters, &inputs).0
+            });
+            inputs[at] = value;
+            compare("input", at, by_hand, found);
+        }
+        for (at, &by_hand) in (sizes.first_layer()..).zip(&of_layers) {
+            let value = parameters.values[at];
+            let found = derivative(|moved| {
+                parameters.values[at] = value + moved;
+                pass(&parameters, &inputs).0
+            });
+            parameters.values[at] = value;
+            compare("weight", at, by_hand, found);
+        }
     }
 }
 
@@ -157,18 +164,8 @@ fn hidden_states(parameters: &Parameters<f64>, sequences: &[Vec<u32>]) -> Vec<Ve
         rows.extend(sequence.iter().enumerate().map(|(at, &item)| (item, (first + at) as u32)));
         ends.push(rows.len());
     }
-    let shape = (rows.len(), sizes.hidden);
-    let inputs = Tensor::from_vec(embed(parameters, rows.into_iter()), shape, &Device::Cpu).unwrap();
-    let weights = Weights::of(parameters).unwrap();
-    let pass = Pass {
-        ends: ends.clone().into(),
-        heads: sizes.heads,
-        max_len: sizes.max_len,
-        dropout: None,
-        meter: Arc::default(),
-    };
-    let states = pass.forward::<f64>(&weights, &inputs).unwrap();
-    let states = read::<f64, _>(&states, |states| Ok(states.to_vec())).unwrap();
+    let pass = Pass { parameters, ends: &ends, dropout: None, meter: &Meter::default() };
+    let (states, _) = pass.forward(embed(parameters, rows.into_iter()));
     let starts = std::iter::once(0).chain(ends.iter().copied());
     starts.zip(&ends).map(|(start, end)| states[start * sizes.hidden..end * sizes.hidden].to_vec()).collect()
 }
@@ -259,17 +256,13 @@ fn the_last_state_alone_equals_that_of_all_states() {
     for (blocks, heads) in [(1, 1), (3, 2)] {
         let sizes = Sizes { items: 20, max_len: 90, hidden: 8, blocks, heads };
         let parameters = random_parameters(sizes, 6);
-        let weights = Weights::of(&parameters).unwrap();
         for len in [1, 2, 64, 65, 90] {
             let sequence: Vec<u32> = (0..len).map(|at| at * 3 % 20).collect();
             let all = hidden_states(&parameters, std::slice::from_ref(&sequence)).remove(0);
             let rows = sequence.iter().enumerate().map(|(at, &item)| (item, 90 - len + at as u32));
-            let shape = (sequence.len(), 8);
-            let inputs = Tensor::from_vec(embed(&parameters, rows), shape, &Device::Cpu).unwrap();
-            let ends = Arc::new([sequence.len()]);
-            let pass = Pass { ends, heads, max_len: 90, dropout: None, meter: Arc::default() };
-            let last = pass.last_state::<f64>(&weights, &inputs).unwrap();
-            let last = read::<f64, _>(&last, |state| Ok(state.to_vec())).unwrap();
+            let (ends, meter) = ([sequence.len()], Meter::default());
+            let pass = Pass { parameters: &parameters, ends: &ends, dropout: None, meter: &meter };
+            let last = pass.last_state(embed(&parameters, rows));
             let distance =
                 last.iter().zip(&all[all.len() - 8..]).fold(0f64, |most, (a, b)| most.max((a - b).abs()));
             assert!(last.len() == 8 && distance < 1e-12, "{len} items: {distance}");

@@ -124,7 +124,6 @@ fn learn_epoch(
     meter: &Meter,
     monitor: &dyn Monitor,
 ) -> Result<Epoch, ModelError> {
-    let numerics = |reason: String| ModelError::Numerics { model: SasRecConfig::NAME, reason };
     let epoch = progress.epochs.len() + 1;
     let noise = Noise::new(config.seed).at(epoch as u64);
     let order = sequences.order(config.seed, epoch);
@@ -133,13 +132,11 @@ fn learn_epoch(
     for (number, chosen) in (0..).zip(order.chunks(config.batch_size)) {
         check_cancelled(monitor)?;
         let batch = sequences.batch(chosen);
-        let mean = gradient
-            .evaluate(&progress.parameters, &batch, noise.at(number))
-            .map_err(|error| numerics(error.to_string()))?;
+        let mean = gradient.evaluate(&progress.parameters, &batch, noise.at(number));
         if !mean.is_finite() {
-            return Err(numerics(format!(
-                "the loss is {mean} in epoch {epoch}; hint: lower learning_rate, or set clip_norm"
-            )));
+            let reason =
+                format!("the loss is {mean} in epoch {epoch}; hint: lower learning_rate, or set clip_norm");
+            return Err(ModelError::Numerics { model: SasRecConfig::NAME, reason });
         }
         let scale = config.clip_norm.map_or(1.0, |most| (most / norm(&gradient.values)).min(1.0));
         let rate = config.learning_rate_at(progress.adam.steps);

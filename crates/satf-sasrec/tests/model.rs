@@ -182,7 +182,7 @@ fn a_stored_model_scores_as_before_and_does_not_explain() {
         assert!(list.len() == 5 && list.iter().all(|scored| !history.contains(&scored.item)));
         let error = loaded.explain(&history, list[0].item).unwrap_err();
         assert!(matches!(error, RecommendError::NoShares { .. }), "{error}");
-        assert_eq!(loaded.similar_items(ItemIndex(3), 5).unwrap().len(), 5);
+        assert_eq!(loaded.similar_items(ItemIndex(3), 5).unwrap().items.len(), 5);
     }
 }
 

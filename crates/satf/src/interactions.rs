@@ -5,10 +5,14 @@
 //! so that an index does not depend on the order of the rows. "The lower item index", the tie rule of every
 //! ranking, therefore means "the lower id".
 
+mod history;
+
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
+
+pub use history::OwnedHistory;
 
 /// A user, as the rank of its id among all users of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -39,6 +39,7 @@
 //! # }
 //! ```
 
+pub mod byte_size;
 pub mod data;
 pub mod evaluate;
 pub mod factorize;

@@ -13,7 +13,7 @@ use satf::factorize::Start;
 use satf::interactions::ItemIndex;
 use satf::models::{
     DSatfConfig, EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig,
-    PositionDecay, Precision, RandomConfig, Recommender, TransitionsConfig, VmisKnnConfig,
+    PositionDecay, Precision, RandomConfig, Recommender, TransitionsConfig, UserData, VmisKnnConfig,
 };
 use satf::monitor::Monitor;
 use satf::prepare::{Histories, History};
@@ -259,6 +259,21 @@ fn odd_logs_fit_or_give_a_clear_error() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn every_model_says_what_it_holds_of_users() {
+    let log = generated_log(33, 40, 10);
+    for case in every_model() {
+        let model = fit(&case, &log);
+        let holds_histories = case.learner.name() == "vmis-knn";
+        let expected = if holds_histories { UserData::Histories { histories: 33 } } else { UserData::None };
+        assert_eq!(model.user_data(), expected, "{}", case.label);
+        // What is kept of every user shows in the shape of an array; sums have those of items and ranks.
+        let tensors = model.tensors();
+        let per_user = tensors.iter().any(|tensor| tensor.shape == [34] || tensor.shape.first() == Some(&33));
+        assert_eq!(per_user, holds_histories, "{}", case.label);
     }
 }
 

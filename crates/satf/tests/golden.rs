@@ -1,11 +1,11 @@
 //! Exact figures computed elsewhere: `golden/protocol_small.json` holds a made-up log with unique times, split
-//! and partitioned by the paper's authors' functions.
+//! and partitioned by the paper's authors' functions. Their standard errors take events for independent.
 
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 
-use satf::evaluate::{EvaluateOptions, evaluate};
+use satf::evaluate::{EvaluateOptions, ResampleUnit, evaluate};
 use satf::interactions::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
 use satf::models::{Learner, PopularityConfig};
 use satf::prepare::{Partition, Split, SplitScheme, TiePolicy, Timeline};
@@ -74,7 +74,8 @@ fn assert_partition(partition: &Partition, expected: &Value, case: &str) {
     assert_eq!(&events, expected["events"].as_array().unwrap(), "{case}: events");
 
     let model = PopularityConfig::default().fit(&partition.train, &()).unwrap();
-    let options = EvaluateOptions { cutoffs: vec![5], ..EvaluateOptions::default() };
+    let options =
+        EvaluateOptions { cutoffs: vec![5], unit: ResampleUnit::Event, ..EvaluateOptions::default() };
     let outcome = evaluate(&*model, &partition.holdout, catalog.len(), &options, &()).unwrap();
     let expected = &expected["popularity_at_5"];
     for metric in outcome.metrics() {

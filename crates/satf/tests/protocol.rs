@@ -37,7 +37,8 @@ fn ranks_and_coverage_are_those_of_sorting_everything() {
     for seen in [SeenPolicy::Own, SeenPolicy::Pooled] {
         for model in ["mp", "transitions"] {
             let model = fit(model, &partition);
-            let options = EvaluateOptions { cutoffs: vec![3, 10], batch: Some(7), seen };
+            let options =
+                EvaluateOptions { cutoffs: vec![3, 10], batch: Some(7), seen, ..EvaluateOptions::default() };
             let outcome =
                 evaluate(&*model, &partition.holdout, partition.train.num_items(), &options, &()).unwrap();
             let mut pool = Vec::new();

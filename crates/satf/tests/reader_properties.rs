@@ -86,9 +86,9 @@ proptest! {
         }
         for log in [whole, parts] {
             let path = folder.path().join("log");
-            write_log(&log, &path, LogFormat::Parquet).unwrap();
+            write_log(&log, &path, LogFormat::Parquet, &()).unwrap();
             prop_assert_eq!(&read_path(&path, &ReadOptions::default()), &log);
-            write_log(&log, &path, LogFormat::Csv).unwrap();
+            write_log(&log, &path, LogFormat::Csv, &()).unwrap();
             prop_assert_eq!(&read_path(&path, &as_strings(None)), &log);
         }
     }

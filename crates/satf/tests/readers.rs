@@ -206,7 +206,7 @@ fn prepared_logs_read_back_equal() {
         let log = read_text(content, &ReadOptions::default()).unwrap();
         for (name, format) in [("p", LogFormat::Parquet), ("c", LogFormat::Csv)] {
             let path = scratch.path(name);
-            write_log(&log, &path, format).unwrap();
+            write_log(&log, &path, format, &()).unwrap();
             assert_eq!(read(&path, &ReadOptions::default()).unwrap().0, log, "{format:?} {content}");
         }
     }
@@ -220,7 +220,7 @@ fn row_numbers_with_gaps_survive_parquet() {
     let log = read_text("a b\nc d\na d\n", &ReadOptions::default()).unwrap();
     let gaps = log.filter(|at, _| at > 0);
     let path = scratch.path("gaps.parquet");
-    write_log(&gaps, &path, LogFormat::Parquet).unwrap();
+    write_log(&gaps, &path, LogFormat::Parquet, &()).unwrap();
     assert_eq!(read(&path, &ReadOptions::default()).unwrap().0, gaps);
     let (twice, _) = read_log(&[path.clone(), path], &ReadOptions::default(), &()).unwrap();
     assert!(twice.rows.windows(2).all(|pair| pair[0].time < pair[1].time));
@@ -410,8 +410,8 @@ fn a_failed_write_leaves_the_old_file_and_nothing_else() {
     assert_eq!(fs::read(&path).unwrap(), b"new");
 
     let nul = read_text("{\"user\":\"a\\u0000\",\"item\":1,\"time\":1}\n", &ReadOptions::default()).unwrap();
-    assert!(write_log(&nul, &path, LogFormat::Csv).unwrap_err().to_string().contains("NUL"));
+    assert!(write_log(&nul, &path, LogFormat::Csv, &()).unwrap_err().to_string().contains("NUL"));
     assert_eq!(fs::read(&path).unwrap(), b"new");
     let nowhere = scratch.path("nowhere/log.csv");
-    assert!(matches!(write_log(&nul, &nowhere, LogFormat::Parquet), Err(DataError::Write { .. })));
+    assert!(matches!(write_log(&nul, &nowhere, LogFormat::Parquet, &()), Err(DataError::Write { .. })));
 }

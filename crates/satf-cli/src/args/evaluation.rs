@@ -14,7 +14,7 @@ use super::values::parse_size;
 #[command(next_help_heading = "Models")]
 pub(crate) struct ModelArguments {
     /// Models, separated by commas
-    #[arg(short, long, value_name = "MODEL", required_unless_present = "preset", value_delimiter = ',')]
+    #[arg(short, long, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) model: Vec<String>,
     /// Configurations of the paper, such as la-satf/amz-b, separated by commas; they bring their protocol along
     #[arg(long, value_name = "PRESET", value_delimiter = ',')]
@@ -45,7 +45,8 @@ pub(crate) struct ProtocolArguments {
     /// What to score: the test part after training on all before it, or the validation part
     #[arg(long, value_enum, default_value_t = PartArgument::Test)]
     pub(crate) on: PartArgument,
-    /// Order of one user's events with equal times: file, shuffle or basket [default: shuffle; presets: file]
+    /// Order of one user's events with equal times: file, shuffle (drawn by the seed) or basket (drawn too, but events of one
+    /// time are predicted from strictly earlier ones only) [default: shuffle; presets: file]
     #[arg(long, value_name = "POLICY", value_parser = str::parse::<TiePolicy>)]
     pub(crate) ties: Option<TiePolicy>,
     /// Items left out of a ranking: the user's own, or those of all earlier events too (pooled: only for reproducing
@@ -61,14 +62,16 @@ pub(crate) struct ProtocolArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(mut_arg("model", |model| model.help("Models, separated by commas [default: d-satf]")), after_help = "Examples:
+  satf evaluate log.parquet
   satf evaluate log.parquet --model mp,pure-svd,transitions
   satf evaluate amz-beauty.csv.gz --model pure-svd --set rank=2000 --set scaling=0.6 \\
       --valid 3weeks --test 3weeks --ties file --json
   satf evaluate log.parquet --model transitions --per-event transitions.parquet
 
 `satf models` lists the models with their keys. Without offsets, the shortest usual ones that hold enough
-events are taken, and said.")]
+events are taken, or else those that hold the newest tenth of the rows each, and said. A model that cannot be run on the
+log is told of and left out; the exit code is 1 then.")]
 pub(crate) struct EvaluateArguments {
     #[command(flatten)]
     pub(crate) log: LogArguments,
@@ -87,12 +90,15 @@ pub(crate) struct EvaluateArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoints: Option<PathBuf>,
     /// Lengths of the lists
-    #[arg(long, value_name = "N", default_value = "10", value_delimiter = ',')]
+    #[arg(long, value_name = "N", default_value = "10", value_delimiter = ',', value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) at: Vec<usize>,
     /// Write the rank and the metrics of every event (CSV if the name ends in .csv, else Parquet); with several
     /// models, their names are put before the ending
     #[arg(long, value_name = "FILE")]
     pub(crate) per_event: Option<PathBuf>,
+    /// What standard errors (±) take for independent: events of one user are alike, so users by default
+    #[arg(long, value_enum, default_value_t = UnitArgument::User)]
+    pub(crate) unit: UnitArgument,
     /// Write JSON to stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -123,7 +129,7 @@ pub(crate) struct CompareArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(mut_arg("model", |model| model.required_unless_present("preset")), after_help = "Examples:
   satf plan log.parquet --model la-satf
   satf plan amz-beauty.csv.gz --preset la-satf/amz-b --memory 1GiB")]
 pub(crate) struct PlanArguments {

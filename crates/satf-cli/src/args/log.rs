@@ -19,9 +19,10 @@ pub(crate) struct LogArguments {
     reading: ReadingArguments,
 }
 
+/// How files of rows are read.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reading")]
-struct ReadingArguments {
+pub(crate) struct ReadingArguments {
     /// Format of the files [default: by content]
     #[arg(long, value_name = "FORMAT", value_parser = str::parse::<Format>)]
     format: Option<Format>,
@@ -59,19 +60,24 @@ struct ReadingArguments {
 
 impl LogArguments {
     pub(crate) fn read_options(&self) -> ReadOptions {
-        let reading = &self.reading;
+        self.reading.read_options()
+    }
+}
+
+impl ReadingArguments {
+    pub(crate) fn read_options(&self) -> ReadOptions {
         ReadOptions {
-            format: reading.format,
-            user_column: reading.user_column.clone(),
-            item_column: reading.item_column.clone(),
-            time_column: reading.time_column.clone(),
-            header: reading.header,
-            delimiter: reading.delimiter,
-            time_unit: reading.time_unit.into(),
-            order_is_time: reading.order_is_time,
-            user_type: reading.user_type.into(),
-            item_type: reading.item_type.into(),
-            skip_bad_rows: reading.skip_bad_rows,
+            format: self.format,
+            user_column: self.user_column.clone(),
+            item_column: self.item_column.clone(),
+            time_column: self.time_column.clone(),
+            header: self.header,
+            delimiter: self.delimiter,
+            time_unit: self.time_unit.into(),
+            order_is_time: self.order_is_time,
+            user_type: self.user_type.into(),
+            item_type: self.item_type.into(),
+            skip_bad_rows: self.skip_bad_rows,
         }
     }
 }

@@ -34,7 +34,8 @@ pub(crate) use search::{SearchArguments, TuneArguments, TuneCommand};
   satf tune log.parquet --model d-satf --trials 30
   satf reproduce --data data --out reproduction      the paper's tables and figures, as a report
 
-Exit codes: 0 done, 1 it could not be done (stderr says why), 2 the command line is wrong, 130 interrupted."
+Exit codes: 0 done, 1 it could not be done (stderr says why), 2 the command line is wrong, 130, 143 and 129 stopped
+by Ctrl-C, SIGTERM and SIGHUP."
 )]
 pub(crate) struct Arguments {
     /// Number of threads [default: all cores]. Results do not depend on it.
@@ -62,7 +63,7 @@ pub(crate) enum Command {
     Train(TrainArguments),
     /// Say what comes next, for one history or for millions
     Recommend(RecommendArguments),
-    /// Show the items most like an item
+    /// Show the items most like an item (what comes after it, `recommend` says)
     Similar(SimilarArguments),
     /// Show what is in a model file
     Inspect(InspectArguments),
@@ -80,4 +81,7 @@ pub(crate) enum Command {
     Generate(GenerateArguments),
     /// Generate, prepare, evaluate and recommend, in under a minute
     Demo(DemoArguments),
+    /// Measure what a thread takes, for this program itself
+    #[command(name = crate::threads::MEASURE, hide = true)]
+    MeasureThread,
 }

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 use satf::models::Quantization;
 use satf::prepare::{Offset, TiePolicy};
 
 use super::LogArguments;
-use super::values::parse_size;
+use super::log::ReadingArguments;
+use super::values::{parse_boost, parse_recommendations, parse_size};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -72,14 +74,18 @@ pub(crate) struct TrainArguments {
     group = clap::ArgGroup::new("input").required(true).args(["history", "histories"]),
     after_help = "Examples:
   satf recommend shop.satf --history \"laptop,laptop sleeve\" -n 5 --explain
-  satf recommend shop.satf --history tent --exclude \"gas canister\" --boost headlamp=0.5
+  satf recommend shop.satf --history \"tent,mug+stove\" --exclude \"gas canister\" --boost headlamp=0.5
   satf recommend shop.satf --histories histories.jsonl -o next.parquet
+  satf recommend shop.satf --histories log.parquet --only @stock.txt --boost @boosts.csv --allow-seen @consumables.txt
   zcat big.jsonl.gz | satf recommend shop.satf --histories - > next.jsonl
 
-Lists of items are separated by commas, or JSON lists, or @FILE with an id a line. Histories are JSON lines
-({\"user_id\": \"ann\", \"history\": [\"tent\"]}), CSV or Parquet with a column history, or with columns user_id
-and item_id where the rows of a user stand together, oldest first. What is written has the columns user_id, item_id,
-score and rank.")]
+A history is written with commas, and + between items taken together; a JSON list takes any id as it is:
+'[\"tent\", [\"mug\", \"stove\"]]'. Other lists of items are separated by commas, or JSON lists, or @FILE with an id per line.
+
+Histories are everything that is read as a log, rows of user, item and, if there is one, time in any order; or whole histories:
+JSON lines ({\"user_id\": \"ann\", \"history\": [\"tent\"]}), a JSON list of those or of lists alone, CSV or Parquet with a
+column history. What is written has the columns user_id, item_id, score and rank, in the order in which users first appear, then
+title with --titles, fallback with --fallback, and shares, base and boost with --explain.")]
 pub(crate) struct RecommendArguments {
     /// A model file, as `satf train` writes it
     #[arg(value_name = "MODEL")]
@@ -90,27 +96,31 @@ pub(crate) struct RecommendArguments {
     /// A file with any number of histories, or - for stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) histories: Option<PathBuf>,
-    /// Where recommendations for --histories go, by ending: .jsonl, .csv or .parquet [default: JSON lines on stdout]
-    #[arg(short, long, value_name = "FILE", requires = "histories")]
+    /// Where recommendations go, by ending: .jsonl, .csv or .parquet [default: stdout]
+    #[arg(short, long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(parse_recommendations))]
     pub(crate) output: Option<PathBuf>,
     /// How many items to recommend
     #[arg(short, long = "count", value_name = "N", default_value_t = 10)]
     pub(crate) n: usize,
-    /// Show what each item of the history adds to each score
-    #[arg(long, requires = "history")]
+    /// Show what each item of the history, and each boost, adds to each score
+    #[arg(long)]
     pub(crate) explain: bool,
     /// Items that may not be recommended
     #[arg(long, value_name = "ITEMS", help_heading = "Filters")]
     pub(crate) exclude: Option<String>,
-    /// The only items that may be recommended
+    /// The only items that may be recommended; an error if the model knows none of them
     #[arg(long, value_name = "ITEMS", help_heading = "Filters")]
     pub(crate) only: Option<String>,
-    /// Let items of the history be recommended again
-    #[arg(long, help_heading = "Filters")]
-    pub(crate) allow_seen: bool,
-    /// Add a number to an item's score; may be repeated
-    #[arg(long, value_name = "ITEM=NUMBER", action = ArgAction::Append, help_heading = "Filters")]
+    /// Let items of the history be recommended again: all of them, or these only
+    #[arg(long, value_name = "ITEMS", num_args = 0..=1, default_missing_value = "", help_heading = "Filters")]
+    pub(crate) allow_seen: Option<String>,
+    /// Add a number to an item's score (tent=0.5) or multiply it (tent=*1.5); @FILE is a CSV with columns item and boost; may be
+    /// repeated
+    #[arg(long, value_name = "ITEM=NUMBER", action = ArgAction::Append, value_parser = parse_boost, help_heading = "Filters")]
     pub(crate) boost: Vec<String>,
+    /// Items of --exclude, --only, --allow-seen and --boost that the model does not know are an error, not a warning
+    #[arg(long, help_heading = "Filters")]
+    pub(crate) strict: bool,
     /// What a history gets of which no item is known
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = FallbackArgument::None)]
     pub(crate) fallback: FallbackArgument,
@@ -120,11 +130,25 @@ pub(crate) struct RecommendArguments {
     /// Write JSON to stdout
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArguments,
+    /// Column of whole histories [default: by name, such as history]
+    #[arg(long, value_name = "COLUMN", help_heading = "Reading")]
+    pub(crate) history_column: Option<String>,
+    /// Memory in which rows of --histories may wait for others of their user; beyond it they are sorted in temporary files, unless the
+    /// rows of each user stand together [default: 128MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Reading")]
+    pub(crate) memory: Option<u64>,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  satf similar shop.satf \"laptop sleeve\" -n 5")]
+#[command(after_help = "Examples:
+  satf similar shop.satf \"laptop sleeve\" -n 5      what is like it
+  satf recommend shop.satf --history \"laptop sleeve\"   what comes after it
+
+Alike are items that could stand in the same place: those with the same neighbours in histories (d-satf, transitions), the
+same takers (vmis-knn, ease), or the same factors (pure-svd, ga-satf, la-satf, sasrec). The output says which. mp and random know
+of no such thing.")]
 pub(crate) struct SimilarArguments {
     /// A model file
     #[arg(value_name = "MODEL")]

@@ -15,6 +15,7 @@ use super::{LogArguments, ModelArguments, ProtocolArguments};
     subcommand_negates_reqs = true,
     // The search is on the validation part, the end on the test part.
     mut_arg("on", |on| on.hide(true)),
+    mut_arg("model", |model| model.required_unless_present("preset")),
     after_help = "Examples:
   satf tune log.parquet --model d-satf --trials 30
   satf tune log.parquet --model pure-svd --sampler exhaustive
@@ -74,7 +75,7 @@ pub(crate) struct SearchArguments {
     /// What may be tried: the name of a space (paper, paper-long, small, default), or a TOML file [default: paper, or default
     /// for models that are not in the paper]
     #[arg(long, value_name = "NAME|FILE")]
-    pub(crate) space: Option<String>,
+    pub(crate) space: Option<PathBuf>,
     /// How it is searched: random (without replacement), tpe or exhaustive
     #[arg(long, value_name = "SAMPLER", default_value = "random", value_parser = str::parse::<Sampler>)]
     pub(crate) sampler: Sampler,

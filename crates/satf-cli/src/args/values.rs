@@ -1,5 +1,9 @@
 //! Values with a notation of their own.
 
+use std::path::PathBuf;
+
+use satf::data::{Boost, RecommendationFormat};
+
 /// `1GiB`, `800MB` or a plain number of bytes.
 pub(super) fn parse_size(text: &str) -> Result<u64, String> {
     let error = || format!("'{text}': expected a size such as 1GiB, 800MB or a number of bytes");
@@ -33,6 +37,22 @@ pub(super) fn parse_seconds(text: &str) -> Result<f64, String> {
     };
     let seconds = number.trim().parse::<f64>().map_err(|_| error())? * scale;
     if seconds > 0.0 && seconds < 1e9 { Ok(seconds) } else { Err(error()) }
+}
+
+/// `tent=0.5`, `tent=*1.5` or `@FILE`, kept as it is.
+pub(super) fn parse_boost(text: &str) -> Result<String, String> {
+    let is_boost = text.rsplit_once('=').is_some_and(|(_, boost)| Boost::parse(boost).is_some());
+    if text.starts_with('@') || is_boost {
+        return Ok(text.to_owned());
+    }
+    Err("expected ITEM=NUMBER such as tent=0.5, ITEM=*NUMBER such as tent=*1.5, or @FILE; numbers are finite, and factors above 0"
+        .to_owned())
+}
+
+/// A file for recommendations, whose ending says how they are written.
+pub(super) fn parse_recommendations(path: PathBuf) -> Result<PathBuf, &'static str> {
+    let format = RecommendationFormat::of(&path);
+    format.map(|_| path).ok_or("expected a name that ends in .jsonl, .csv or .parquet")
 }
 
 pub(super) fn parse_yes_no(text: &str) -> Result<bool, String> {

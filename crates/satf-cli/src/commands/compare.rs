@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use satf::evaluate::{CompareOptions, Difference, PerEvent, ResampleUnit, compare};
+use satf::monitor::Cancelled;
 use serde_json::{Map, Value, json};
 
+use super::path_to_json;
 use crate::args::CompareArguments;
-use crate::table;
 use crate::terminal::Terminal;
+use crate::{escape, table};
 
 pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::Result<()> {
     let Some((base_path, others)) = arguments.files.split_first() else {
@@ -37,20 +39,23 @@ pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::
         let differences: Vec<(String, Difference)> = paired
             .metrics
             .iter()
-            .map(|(metric, first, second)| (metric.to_string(), compare(first, second, &groups, &options)))
-            .collect();
+            .map(|(metric, first, second)| {
+                Ok((metric.to_string(), compare(first, second, &groups, &options, terminal)?))
+            })
+            .collect::<Result<_, Cancelled>>()?;
         text.push_str(&describe(base_path, path, events, &differences));
         let metrics: Map<String, Value> = differences
             .iter()
             .map(|(name, difference)| Ok((name.clone(), serde_json::to_value(difference)?)))
             .collect::<Result<_, serde_json::Error>>()?;
-        reports
-            .push(json!({ "file": path, "events": events, "unpaired": paired.unpaired, "metrics": metrics }));
+        reports.push(json!({
+            "file": path_to_json(path), "events": events, "unpaired": paired.unpaired, "metrics": metrics,
+        }));
     }
     terminal.finish();
     if arguments.json {
         return table::print_json(&json!({
-            "base": base_path,
+            "base": path_to_json(base_path),
             "unit": unit,
             "draws": arguments.draws,
             "seed": arguments.seed,
@@ -61,7 +66,7 @@ pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::
 }
 
 fn describe(base: &Path, other: &Path, events: usize, differences: &[(String, Difference)]) -> String {
-    let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = |path: &Path| escape::path(Path::new(path.file_stem().unwrap_or_default()));
     let mut shown =
         table::with_header(&["metric", &name(base), &name(other), "difference", "95 % interval", "p"]);
     for (metric, difference) in differences {

@@ -59,12 +59,13 @@ pub(crate) fn run(arguments: &DemoArguments, terminal: &Terminal) -> anyhow::Res
     }
     let mut text = format!(
         "A made-up shop: {} customers, {} products, {} purchases over a year.\n\
-         Models learn from all but the last month and predict each purchase in it, one by one.\n\n{}\n\n\
+         Models learn from all but the last month and predict each purchase in it, one by one.\n\n{}\n{}\n\n\
          What comes next, says the best of them, {}:\n",
         table::count(statistics.users),
         table::count(statistics.items),
         table::count(statistics.rows),
-        describe(&runs),
+        describe(runs.iter().map(Ok)),
+        table::error_note(best.evaluation.report().iter().map(|(_, estimate)| estimate)).unwrap_or_default(),
         best.label,
     );
     for (history, list) in &stories {

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use anyhow::bail;
+
 use satf::evaluate::{EvaluateOptions, Evaluation, evaluate};
 use satf::linalg::gemm_rate;
 use satf::models::{Iteration, Recommender};
@@ -71,11 +73,7 @@ impl Run {
     pub(crate) fn to_json(&self) -> Map<String, Value> {
         let metrics: Map<String, Value> =
             self.evaluation.report().into_iter().map(|(name, estimate)| (name, json!(estimate))).collect();
-        let mut run = Map::new();
-        run.insert("model".into(), json!(self.model_name));
-        if self.label != self.model_name {
-            run.insert("preset".into(), json!(self.label));
-        }
+        let mut run = names(self.model_name, &self.label);
         run.insert("configuration".into(), self.configuration.clone());
         run.insert("metrics".into(), Value::Object(metrics));
         run.insert("events".into(), json!(self.evaluation.counts));
@@ -99,19 +97,84 @@ impl Run {
     }
 }
 
-/// Runs side by side.
-pub(crate) fn describe(runs: &[Run]) -> String {
-    let Some(first) = runs.first() else { return String::new() };
+/// A model that could not be run.
+pub(crate) struct Failure {
+    label: String,
+    model_name: &'static str,
+    configuration: Value,
+    error: anyhow::Error,
+}
+
+impl Failure {
+    pub(crate) fn new(choice: &Choice, error: anyhow::Error) -> Self {
+        Failure {
+            label: choice.label.clone(),
+            model_name: choice.entry.name,
+            configuration: choice.configured.configuration.clone(),
+            error,
+        }
+    }
+
+    /// Says on stderr that this model is left out, where others go on.
+    pub(crate) fn tell(&self) {
+        tracing::error!("{} is left out: {}", self.label, crate::chain(&self.error));
+    }
+
+    /// The failure in the place of a run's JSON.
+    pub(crate) fn to_json(&self) -> Map<String, Value> {
+        let mut run = names(self.model_name, &self.label);
+        run.insert("configuration".into(), self.configuration.clone());
+        run.insert("error".into(), json!(crate::chain(&self.error)));
+        run
+    }
+
+    /// The end of a command that left these out: an error if there are any. The only model of a command fails with its own
+    /// error, which is not told yet.
+    pub(crate) fn end(mut failures: Vec<Failure>, several: bool) -> anyhow::Result<()> {
+        match failures.pop() {
+            None => Ok(()),
+            Some(only) if !several => Err(only.error),
+            Some(last) => {
+                failures.push(last);
+                let labels: Vec<&str> = failures.iter().map(|failure| failure.label.as_str()).collect();
+                bail!("left out, for the reasons above: {}", labels.join(", "))
+            }
+        }
+    }
+}
+
+/// The names of a model in a report: its own, and that of the preset.
+fn names(model_name: &str, label: &str) -> Map<String, Value> {
+    let mut names = Map::new();
+    names.insert("model".into(), json!(model_name));
+    if label != model_name {
+        names.insert("preset".into(), json!(label));
+    }
+    names
+}
+
+/// Runs side by side, and those that failed among them.
+pub(crate) fn describe<'a>(outcomes: impl Iterator<Item = Result<&'a Run, &'a Failure>> + Clone) -> String {
+    let Some(first) = outcomes.clone().flatten().next() else { return String::new() };
     let metrics: Vec<String> = first.evaluation.report().into_iter().map(|(name, _)| name).collect();
     let mut header = vec!["model"];
     header.extend(metrics.iter().map(String::as_str));
     header.extend(["train s", "score s"]);
     let mut shown = table::with_header(&header);
-    for run in runs {
-        let mut row = vec![run.label.clone()];
-        row.extend(run.evaluation.report().iter().map(|(_, estimate)| table::estimate(estimate)));
-        row.extend([run.train_seconds, run.evaluate_seconds].map(|seconds| format!("{seconds:.2}")));
-        shown.add_row(row);
+    for outcome in outcomes.clone() {
+        shown.add_row(match outcome {
+            Ok(run) => {
+                let mut row = vec![run.label.clone()];
+                row.extend(run.evaluation.report().iter().map(|(_, estimate)| table::estimate(estimate)));
+                row.extend([run.train_seconds, run.evaluate_seconds].map(|seconds| format!("{seconds:.2}")));
+                row
+            }
+            Err(failure) => vec![failure.label.clone(), "failed".to_owned()],
+        });
     }
-    shown.to_string()
+    let mut text = shown.to_string();
+    for failure in outcomes.filter_map(Result::err) {
+        text.push_str(&format!("\n{} failed: {}", failure.label, crate::chain(&failure.error)));
+    }
+    text
 }

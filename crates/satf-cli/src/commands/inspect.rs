@@ -6,16 +6,22 @@ use std::path::Path;
 
 use anyhow::Context;
 use satf::data::write_atomically;
-use satf::model_file::Manifest;
+use satf::models::UserData;
 use satf::recommend::Model;
 use serde_json::{Value, json};
 
+use super::files::Files;
 use crate::args::InspectArguments;
 use crate::charts::{self, Theme};
-use crate::table;
 use crate::terminal::Terminal;
+use crate::{escape, table};
 
 pub(crate) fn run(arguments: &InspectArguments, terminal: &Terminal) -> anyhow::Result<()> {
+    Files::default()
+        .reading("MODEL", Some(&arguments.model))
+        .writing("--svg", arguments.svg.as_ref())
+        .writing("--png", arguments.png.as_ref())
+        .check()?;
     let model = Model::load(&arguments.model)?;
     let tensors = model.tensors();
     let bytes = fs::metadata(&arguments.model)?.len();
@@ -33,11 +39,11 @@ pub(crate) fn run(arguments: &InspectArguments, terminal: &Terminal) -> anyhow::
             })
             .collect();
         return table::print_json(&json!({
-            "file": arguments.model, "bytes": bytes, "manifest": model.manifest(), "tensors": tensors,
-            "lag_weights": weights,
+            "file": super::path_to_json(&arguments.model), "bytes": bytes, "manifest": model.manifest(), "tensors": tensors,
+            "lag_weights": weights, "learned": model.learned(), "user_data": model.recommender().user_data(),
         }));
     }
-    let mut text = describe(model.manifest(), bytes);
+    let mut text = describe(&model, bytes);
     let mut shown = table::with_header(&["tensor", "type", "shape", "size"]);
     for tensor in &tensors {
         let shape: Vec<String> = tensor.shape.iter().map(ToString::to_string).collect();
@@ -54,7 +60,7 @@ pub(crate) fn run(arguments: &InspectArguments, terminal: &Terminal) -> anyhow::
     }
     for (at, path) in pictures.iter().enumerate() {
         let gap = if at == 0 { "\n\n" } else { "\n" };
-        text.push_str(&format!("{gap}written to {}", path.display()));
+        text.push_str(&format!("{gap}written to {}", escape::path(path)));
     }
     table::print(&text)
 }
@@ -77,13 +83,14 @@ fn draw<'a>(
         let svg = charts::attention_curve(model, weights).svg(Theme::Alone);
         let picture = if option == "--png" { charts::png(&svg, PIXELS_A_UNIT)? } else { svg.into_bytes() };
         write_atomically(path, |file| file.write_all(&picture))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            .with_context(|| format!("cannot write {}", escape::path(path)))?;
         written.push(path.as_path());
     }
     Ok(written)
 }
 
-fn describe(manifest: &Manifest, bytes: u64) -> String {
+fn describe(model: &Model, bytes: u64) -> String {
+    let manifest = model.manifest();
     let dataset = &manifest.dataset;
     let mut pairs = vec![
         ("model", manifest.model.clone()),
@@ -93,6 +100,7 @@ fn describe(manifest: &Manifest, bytes: u64) -> String {
         ("users", table::count(dataset.users)),
         ("items", table::count(dataset.items)),
         ("rows", table::count(dataset.rows)),
+        ("holds of users", held_of_users(model.recommender().user_data())),
     ];
     if let Some(statistics) = &dataset.statistics {
         let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "none".to_owned());
@@ -121,10 +129,41 @@ fn describe(manifest: &Manifest, bytes: u64) -> String {
         pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     if let Some(validation) = &manifest.validation {
         rows.extend(validation.metrics.iter().map(|(name, value)| (name.clone(), table::estimate(value))));
+        rows.extend(table::error_note(validation.metrics.values()).map(|note| (String::new(), note)));
     }
     if let Some(keys) = manifest.configuration.as_object() {
         let set = keys.iter().filter(|(_, value)| !value.is_null());
         rows.extend(set.map(|(key, value)| (key.clone(), value.to_string())));
     }
+    rows.extend(settled(model).into_iter().map(|(name, value)| {
+        let value = match value {
+            Some(value) => format!("{} (learned)", short(value)),
+            None => format!("learned; satf {} did not keep the value", manifest.satf_version),
+        };
+        (name, value)
+    }));
     table::of_pairs(rows).to_string()
+}
+
+/// What training found that the configuration does not say already.
+pub(super) fn settled(model: &Model) -> Vec<(String, Option<f64>)> {
+    let configuration = &model.manifest().configuration;
+    let says = |name: &str, value: Option<f64>| value.is_some() && configuration[name].as_f64() == value;
+    model.learned().into_iter().filter(|(name, value)| !says(name, *value)).collect()
+}
+
+/// At most four digits after the point.
+pub(super) fn short(value: f64) -> String {
+    format!("{}", (value * 1e4).round() / 1e4)
+}
+
+/// What a file holds of single users, in words.
+pub(super) fn held_of_users(user_data: UserData) -> String {
+    match user_data {
+        UserData::None => "nothing: sums over all users".to_owned(),
+        UserData::Histories { histories } => {
+            let histories = table::count(histories);
+            format!("the items of {histories} whole histories, without user ids, times and order")
+        }
+    }
 }

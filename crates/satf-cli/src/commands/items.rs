@@ -4,11 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use satf::data::{Titles, read_titles};
-use satf::interactions::{Id, Ids, ItemIndex};
+use satf::data::{Boost, Titles, parse_history, read_boosts, read_titles};
+use satf::interactions::{Id, Ids, ItemIndex, OwnedHistory};
 use satf::models::nearest;
-use satf::recommend::Model;
+use satf::recommend::{Filters, Model};
 use serde_json::{Value, json};
+
+use crate::escape;
+use crate::misuse::{OnCommandLine, misuse};
 
 /// Unknown items that are named in a message; the rest is counted.
 const NAMED: usize = 5;
@@ -33,10 +36,11 @@ impl<'a> Items<'a> {
     /// What people read: the title with the id, or the id alone.
     pub(crate) fn show(&self, item: ItemIndex) -> String {
         let id = self.catalog.get(item.get());
-        match self.title(item) {
+        let shown = match self.title(item) {
             Some(title) => format!("{title} ({id})"),
             None => id.to_string(),
-        }
+        };
+        escape::value(&shown).into_owned()
     }
 
     /// What programs read.
@@ -48,16 +52,27 @@ impl<'a> Items<'a> {
         value
     }
 
+    /// The titles of the file.
+    pub(crate) fn titles(&self) -> Option<&Titles> {
+        self.titles.as_ref()
+    }
+
     fn title(&self, item: ItemIndex) -> Option<&str> {
         self.titles.as_ref()?.get(item)
     }
 
     /// The item called `id`, or an error with the nearest one.
     pub(crate) fn find(&self, option: &str, id: &str) -> anyhow::Result<ItemIndex> {
-        match self.catalog.find(Id::Text(id)) {
-            Some(index) => Ok(ItemIndex(index as u32)),
+        match self.get(id) {
+            Some(item) => Ok(item),
             None => bail!("{option}: the model does not know the item '{id}'{}", self.hint(id)),
         }
+    }
+
+    /// The item called so, with the spaces around it or without.
+    fn get(&self, id: &str) -> Option<ItemIndex> {
+        let found = self.catalog.find(Id::Text(id)).or_else(|| self.catalog.find(Id::Text(id.trim())));
+        found.map(|index| ItemIndex(index as u32))
     }
 
     fn hint(&self, id: &str) -> String {
@@ -68,35 +83,114 @@ impl<'a> Items<'a> {
         near.map(|near| format!(", did you mean '{near}'?")).unwrap_or_default()
     }
 
-    /// All items of a list, each of them known.
-    pub(crate) fn find_all(&self, option: &str, list: &str) -> anyhow::Result<Vec<ItemIndex>> {
-        split(option, list)?.iter().map(|id| self.find(option, id)).collect()
+    /// A few of these ids with their hints, and how many more there are.
+    fn name_some(&self, unknown: &[String]) -> String {
+        let named: Vec<String> =
+            unknown.iter().take(NAMED).map(|id| format!("'{id}'{}", self.hint(id))).collect();
+        let rest = unknown.len().saturating_sub(NAMED);
+        named.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }
     }
 
-    /// The known items of a history, and how many are not; warns of those.
-    pub(crate) fn history(&self, option: &str, list: &str) -> anyhow::Result<(Vec<ItemIndex>, usize)> {
-        let ids = split(option, list)?;
-        let (mut known, mut unknown) = (Vec::new(), Vec::new());
-        for id in &ids {
-            match self.catalog.find(Id::Text(id)) {
-                Some(index) => known.push(ItemIndex(index as u32)),
-                None => unknown.push(format!("'{id}'{}", self.hint(id))),
-            }
-        }
+    /// A history; warns of items that are unknown.
+    pub(crate) fn history(&self, option: &str, list: &str) -> anyhow::Result<OwnedHistory> {
+        // An id per line holds commas as they are, as a JSON list does.
+        let list = match list.strip_prefix('@') {
+            Some(_) => serde_json::to_string(&split(option, list)?)?,
+            None => list.to_owned(),
+        };
+        let mut unknown = Vec::new();
+        let history = parse_history(&list, self.catalog, |id| unknown.push(id.to_owned()))
+            .with_context(|| option.to_owned())
+            .on_command_line()?;
         if !unknown.is_empty() {
-            let rest = unknown.len().saturating_sub(NAMED);
-            let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-            let named = unknown[..unknown.len().min(NAMED)].join(", ");
-            tracing::warn!("{} of {} items are unknown and skipped: {named}{rest}", unknown.len(), ids.len());
+            tracing::warn!(
+                "{} of {} items are unknown and skipped: {}",
+                unknown.len(),
+                unknown.len() + history.len(),
+                self.name_some(&unknown)
+            );
         }
-        Ok((known, unknown.len()))
+        Ok(history)
     }
 }
 
-/// Ids between commas, in a JSON list, or in the lines of `@FILE`.
+/// Items of filters, most of which come from lists that are newer than the model.
+pub(crate) struct FilterItems<'a> {
+    pub(crate) items: &'a Items<'a>,
+    /// Whether an item that is unknown is an error.
+    pub(crate) is_strict: bool,
+}
+
+impl FilterItems<'_> {
+    /// The items of a list that are known; warns of the others.
+    pub(crate) fn find_all(&self, option: &str, list: &str) -> anyhow::Result<Vec<ItemIndex>> {
+        let named = split(option, list)?.into_iter().map(|id| (id, ()));
+        Ok(self.find_named(option, named)?.into_iter().map(|(item, ())| item).collect())
+    }
+
+    /// The same for a list of which at least one item has to be known.
+    pub(crate) fn find_some(&self, option: &str, list: &str) -> anyhow::Result<Vec<ItemIndex>> {
+        let found = self.find_all(option, list)?;
+        if found.is_empty() {
+            bail!("{option}: the model knows none of these items, and nothing else may be recommended");
+        }
+        Ok(found)
+    }
+
+    /// Adds a boost as it stands on the command line: `tent=0.5`, `tent=*1.5` or `@FILE`.
+    pub(crate) fn add_boosts(&self, option: &str, text: &str, filters: &mut Filters) -> anyhow::Result<()> {
+        let boosts = if let Some(path) = text.strip_prefix('@') {
+            read_boosts(Path::new(path)).with_context(|| option.to_owned())?
+        } else {
+            let parsed =
+                text.rsplit_once('=').and_then(|(item, boost)| Some((item.to_owned(), Boost::parse(boost)?)));
+            let Some(boost) = parsed else {
+                misuse!(
+                    "{option} {text}: expected ITEM=NUMBER such as tent=0.5, ITEM=*NUMBER such as tent=*1.5, or @FILE; \
+                     numbers are finite, and factors above 0"
+                );
+            };
+            vec![boost]
+        };
+        for (item, boost) in self.find_named(option, boosts)? {
+            match boost {
+                Boost::Add(number) => filters.boosts.push((item, number)),
+                Boost::Multiply(factor) => filters.factors.push((item, factor)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds items and keeps what belongs to them.
+    fn find_named<T>(
+        &self,
+        option: &str,
+        named: impl IntoIterator<Item = (String, T)>,
+    ) -> anyhow::Result<Vec<(ItemIndex, T)>> {
+        let (mut found, mut unknown) = (Vec::new(), Vec::new());
+        for (id, value) in named {
+            match self.items.get(&id) {
+                Some(item) => found.push((item, value)),
+                None if self.is_strict => self.items.find(option, &id).map(drop)?,
+                None => unknown.push(id),
+            }
+        }
+        if !unknown.is_empty() {
+            tracing::warn!(
+                "{option}: {} of {} items are unknown to the model and left out: {} (--strict makes that an error)",
+                unknown.len(),
+                unknown.len() + found.len(),
+                self.items.name_some(&unknown)
+            );
+        }
+        Ok(found)
+    }
+}
+
+/// Ids between commas, in a JSON list, or in the lines of `@FILE`. Spaces around them are for the catalogue to judge.
 fn split(option: &str, list: &str) -> anyhow::Result<Vec<String>> {
     let plain = |ids: &mut dyn Iterator<Item = &str>| -> Vec<String> {
-        ids.map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned).collect()
+        ids.filter(|id| !id.trim().is_empty()).map(str::to_owned).collect()
     };
     if let Some(path) = list.strip_prefix('@') {
         let text = fs::read_to_string(path).with_context(|| format!("{option} @{path}"))?;
@@ -104,11 +198,12 @@ fn split(option: &str, list: &str) -> anyhow::Result<Vec<String>> {
     }
     if list.trim_start().starts_with('[') {
         let ids: Vec<Value> = serde_json::from_str(list)
-            .with_context(|| format!("{option} {list}: expected a JSON list of ids"))?;
+            .with_context(|| format!("{option} {list}: expected a JSON list of ids"))
+            .on_command_line()?;
         let id = |id: Value| match id {
             Value::String(id) => Ok(id),
-            Value::Number(id) => Ok(id.to_string()),
-            other => bail!("{option}: {other}: expected an id, a string or an integer"),
+            Value::Number(id) if !id.is_f64() => Ok(id.to_string()),
+            other => misuse!("{option}: {other}: expected an id, a string or an integer"),
         };
         return ids.into_iter().map(id).collect();
     }
@@ -124,9 +219,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ids");
         std::fs::write(&path, "a b\n\n c,d \n").unwrap();
-        assert_eq!(split("--only", "a b, c,,7").unwrap(), ["a b", "c", "7"]);
+        assert_eq!(split("--only", "a b, c,,7").unwrap(), ["a b", " c", "7"]);
         assert_eq!(split("--only", "[\"a, b\", 7]").unwrap(), ["a, b", "7"]);
-        assert_eq!(split("--only", &format!("@{}", path.display())).unwrap(), ["a b", "c,d"]);
+        assert_eq!(split("--only", &format!("@{}", path.display())).unwrap(), ["a b", " c,d "]);
         assert!(split("--only", "[1.5, {}]").unwrap_err().to_string().contains("--only"));
         assert!(split("--only", "@nowhere").unwrap_err().to_string().contains("@nowhere"));
     }

@@ -4,6 +4,7 @@ pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
 pub(crate) mod experiment;
+pub(crate) mod files;
 pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod models;
@@ -22,9 +23,9 @@ mod protocol;
 
 use std::path::Path;
 
-use anyhow::Context;
-use satf::data::{LogFormat, ReadReport, check_writable, read_log};
+use satf::data::{LogFormat, ReadReport, read_log};
 use satf::interactions::Interactions;
+use serde_json::Value;
 
 use crate::args::LogArguments;
 use crate::terminal::Terminal;
@@ -42,9 +43,9 @@ fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions
     Ok((interactions, report))
 }
 
-/// An error if a file could not be written now: better before long work than after it.
-fn check_output(option: &str, path: &Path) -> anyhow::Result<()> {
-    check_writable(path).with_context(|| format!("{option} {}: cannot be written", path.display()))
+/// A path in JSON. Bytes that are not text are replaced: JSON has no way to say them.
+fn path_to_json(path: &Path) -> Value {
+    Value::String(path.to_string_lossy().into_owned())
 }
 
 /// The format a prepared log is written in, by the file's name.

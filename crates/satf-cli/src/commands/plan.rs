@@ -3,6 +3,7 @@
 use satf::linalg::gemm_rate;
 use serde_json::{Value, json};
 
+use super::experiment::Failure;
 use super::protocol::Protocol;
 use super::settings::{SharedKeys, configure};
 use crate::args::PlanArguments;
@@ -21,10 +22,24 @@ pub(crate) fn run(arguments: &PlanArguments, terminal: &Terminal) -> anyhow::Res
 
     let mut reports = Vec::new();
     let mut text = String::new();
+    let mut failures = Vec::new();
+    let several = choices.len() > 1;
     for choice in &choices {
-        let Some(plan) = choice.configured.learner.plan(&cut.partition.train)? else {
-            tracing::warn!("{} does not plan ahead", choice.label);
-            continue;
+        let plan = match choice.configured.learner.plan(&cut.partition.train) {
+            Ok(Some(plan)) => plan,
+            Ok(None) => {
+                tracing::warn!("{} does not plan ahead", choice.label);
+                continue;
+            }
+            Err(error) => {
+                let failure = Failure::new(choice, error.into());
+                if several {
+                    failure.tell();
+                }
+                reports.push(Value::Object(failure.to_json()));
+                failures.push(failure);
+                continue;
+            }
         };
         let double = choice.configured.configuration["precision"] == "double";
         let gflops = if double { rate.double } else { rate.single };
@@ -36,15 +51,15 @@ pub(crate) fn run(arguments: &PlanArguments, terminal: &Terminal) -> anyhow::Res
                 .filter(|cost| cost.way != mode.way)
                 .map(|cost| {
                     let way = json!(cost.way);
-                    let memory = size(cost.memory_bytes);
+                    let memory = table::bytes(cost.memory_bytes);
                     format!("{}: {:.2e}, {memory}", way.as_str().unwrap_or_default(), cost.operations)
                 })
                 .collect();
-            shown.add_row([
+            shown.add_row_of_lines([
                 mode.mode.to_owned(),
                 json!(mode.way).as_str().unwrap_or_default().to_owned(),
                 format!("{:.2e}", mode.operations),
-                size(mode.memory_bytes),
+                table::bytes(mode.memory_bytes),
                 others.join("\n"),
             ]);
         }
@@ -53,11 +68,14 @@ pub(crate) fn run(arguments: &PlanArguments, terminal: &Terminal) -> anyhow::Res
              rate of dense products\n{shown}\n\n",
             choice.label,
             plan.operations,
-            size(plan.memory_bytes),
+            table::bytes(plan.memory_bytes),
             plan.expected_seconds(gflops),
         ));
         let mut report = json!(plan);
-        report["model"] = json!(choice.label);
+        report["model"] = json!(choice.entry.name);
+        if choice.label != choice.entry.name {
+            report["preset"] = json!(choice.label);
+        }
         report["gemm_gflops"] = json!(gflops);
         report["expected_seconds"] = json!(plan.expected_seconds(gflops));
         reports.push(report);
@@ -66,14 +84,9 @@ pub(crate) fn run(arguments: &PlanArguments, terminal: &Terminal) -> anyhow::Res
         anyhow::bail!("none of these models plans ahead; ga-satf and la-satf do");
     }
     if arguments.json {
-        let report = if reports.len() == 1 { reports.remove(0) } else { Value::Array(reports) };
-        return table::print_json(&report);
+        table::print_json(&json!({ "plans": reports }))?;
+    } else if !text.is_empty() {
+        table::print(text.trim_end())?;
     }
-    table::print(text.trim_end())
-}
-
-/// `1.4 GiB`
-fn size(bytes: u64) -> String {
-    let (gib, mib) = (bytes as f64 / f64::from(1 << 30), bytes as f64 / f64::from(1 << 20));
-    if gib >= 1.0 { format!("{gib:.2} GiB") } else { format!("{mib:.0} MiB") }
+    Failure::end(failures, several)
 }

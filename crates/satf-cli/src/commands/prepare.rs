@@ -7,12 +7,14 @@ use satf::data::write_log;
 use satf::prepare::{Statistics, p_core, resolve_duplicates};
 use serde_json::json;
 
+use super::files::Files;
 use crate::args::PrepareArguments;
-use crate::table;
 use crate::terminal::Terminal;
+use crate::{escape, table};
 
 pub(crate) fn run(arguments: &PrepareArguments, terminal: &Terminal) -> anyhow::Result<()> {
     let start = Instant::now();
+    Files::of_log(&arguments.log).writing("--output", Some(&arguments.output)).check()?;
     let (raw, report) = super::read(&arguments.log, terminal)?;
     let distinct = resolve_duplicates(&raw, arguments.duplicates);
     let log = p_core(&distinct, arguments.core);
@@ -22,7 +24,7 @@ pub(crate) fn run(arguments: &PrepareArguments, terminal: &Terminal) -> anyhow::
             arguments.core
         );
     }
-    write_log(&log, &arguments.output, super::log_format(&arguments.output))?;
+    write_log(&log, &arguments.output, super::log_format(&arguments.output), terminal)?;
     let statistics = Statistics::of(&log);
     terminal.finish();
 
@@ -30,7 +32,7 @@ pub(crate) fn run(arguments: &PrepareArguments, terminal: &Terminal) -> anyhow::
     let outside_core = distinct.rows.len() - log.rows.len();
     if arguments.json {
         return table::print_json(&json!({
-            "output": arguments.output,
+            "output": super::path_to_json(&arguments.output),
             "read_rows": raw.rows.len(),
             "skipped_rows": report.skipped_rows,
             "removed_duplicates": duplicates,
@@ -47,7 +49,7 @@ pub(crate) fn run(arguments: &PrepareArguments, terminal: &Terminal) -> anyhow::
         table::count(outside_core),
         arguments.core,
         super::stats::describe(&statistics),
-        arguments.output.display(),
+        escape::path(&arguments.output),
         start.elapsed().as_secs_f64(),
     ))
 }

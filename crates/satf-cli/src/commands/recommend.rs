@@ -4,93 +4,113 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use satf::data::{RecommendationFormat, RecommendationWriter, UserHistories, write_atomically};
-use satf::evaluate::Scored;
-use satf::interactions::ItemIndex;
+use satf::data::{
+    DataError, HistoryOptions, RecommendationColumns, RecommendationFormat, RecommendationWriter,
+    UserHistories, UserHistory, write_atomically,
+};
+use satf::interactions::{OwnedHistory, OwnedId};
 use satf::recommend::{
-    Explanation, Fallback, Filters, Model, Seen, StreamOptions, StreamReport, recommend_stream,
+    Answer, Fallback, Filters, Model, Recommendation, Seen, StreamOptions, StreamReport, recommend_stream,
 };
 use serde_json::{Value, json};
 
-use super::items::Items;
+use super::items::{FilterItems, Items};
 use crate::args::{FallbackArgument, RecommendArguments};
 use crate::table;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(arguments: &RecommendArguments, terminal: &Terminal) -> anyhow::Result<()> {
+    super::files::of_recommend(arguments).check()?;
     let model = Model::load(&arguments.model)?;
     let items = Items::new(&model, arguments.titles.as_deref())?;
-    let filters = filters(arguments, &items)?;
-    match (&arguments.history, &arguments.histories) {
-        (Some(history), _) => one(arguments, &model, &items, &filters, history, terminal),
-        (None, Some(histories)) => many(arguments, &model, filters, histories, terminal),
-        (None, None) => bail!("give --history or --histories"),
+    let options = StreamOptions {
+        n: arguments.n,
+        filters: filters(arguments, &items)?,
+        fallback: match arguments.fallback {
+            FallbackArgument::None => Fallback::Empty,
+            FallbackArgument::Popular => Fallback::Popular,
+        },
+        explain: arguments.explain,
+    };
+    match (&arguments.history, &arguments.histories, &arguments.output) {
+        (Some(history), _, None) => {
+            let history = items.history("--history", history)?;
+            one(arguments, &model, &items, &options, &history, terminal)
+        }
+        (Some(history), _, Some(_)) => {
+            // The only history is the first of its kind.
+            let history = items.history("--history", history)?;
+            let history = UserHistory { user: OwnedId::Integer(1), history };
+            let mut histories = std::iter::once(Ok(history));
+            let report = write(arguments, &model, &items, &options, &mut histories, terminal)?;
+            tell(&report, arguments, terminal)
+        }
+        (None, Some(histories), _) => many(arguments, &model, &items, &options, histories, terminal),
+        (None, None, _) => bail!("give --history or --histories"),
     }
 }
 
 fn filters(arguments: &RecommendArguments, items: &Items<'_>) -> anyhow::Result<Filters> {
+    let find = FilterItems { items, is_strict: arguments.strict };
     let list = |option: &str, list: &Option<String>| {
-        list.as_ref().map(|list| items.find_all(option, list)).transpose()
+        list.as_ref().map(|list| find.find_all(option, list)).transpose()
     };
-    let boost = |text: &String| -> anyhow::Result<(ItemIndex, f32)> {
-        let parsed = text.rsplit_once('=').and_then(|(item, boost)| Some((item, boost.trim().parse().ok()?)));
-        let Some((item, boost)) = parsed else {
-            bail!("--boost {text}: expected ITEM=NUMBER, such as tent=0.5");
-        };
-        Ok((items.find("--boost", item.trim())?, boost))
-    };
-    Ok(Filters {
+    let only = arguments.only.as_ref().map(|only| find.find_some("--only", only)).transpose()?;
+    // Alone the option stands for everything.
+    let allows_all = arguments.allow_seen.as_deref() == Some("");
+    let mut filters = Filters {
         exclude: list("--exclude", &arguments.exclude)?.unwrap_or_default(),
-        only: list("--only", &arguments.only)?,
-        seen: if arguments.allow_seen { Seen::Allow } else { Seen::Exclude },
-        boosts: arguments.boost.iter().map(boost).collect::<Result<_, _>>()?,
-    })
+        only,
+        seen: if allows_all { Seen::Allow } else { Seen::Exclude },
+        repeatable: list("--allow-seen", &arguments.allow_seen)?.unwrap_or_default(),
+        ..Filters::default()
+    };
+    for boost in &arguments.boost {
+        find.add_boosts("--boost", boost, &mut filters)?;
+    }
+    Ok(filters)
 }
 
 fn one(
     arguments: &RecommendArguments,
     model: &Model,
     items: &Items<'_>,
-    filters: &Filters,
-    history: &str,
+    options: &StreamOptions,
+    history: &OwnedHistory,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
-    let (history, unknown) = items.history("--history", history)?;
-    let falls_back = history.is_empty() && arguments.fallback == FallbackArgument::Popular;
-    let list = match (history.is_empty(), falls_back) {
-        (_, true) => model.popular(arguments.n, filters)?,
-        (true, false) => Vec::new(),
-        (false, false) => model.recommend(&history, arguments.n, filters)?,
-    };
-    let explanations = if arguments.explain && !falls_back {
-        list.iter().map(|scored| model.explain(&history, scored.item)).collect::<Result<Vec<_>, _>>()?
-    } else {
-        Vec::new()
-    };
+    let answer = model.answer(history, options)?;
+    let falls_back = answer.is_fallback && options.fallback == Fallback::Popular;
     terminal.finish();
-    if history.is_empty() {
+    if answer.is_fallback {
         let hint = if falls_back { "these are the most popular ones" } else { "hint: --fallback popular" };
         terminal.say(&format!("no item of the history is known: nothing follows from it; {hint}"));
     }
     if arguments.json {
         return table::print_json(&json!({
-            "history": history.iter().map(|&item| items.to_json(item)).collect::<Vec<_>>(),
-            "unknown_items": unknown,
+            "history": history.items().iter().map(|&item| items.to_json(item)).collect::<Vec<_>>(),
+            "unknown_items": history.unknown(),
             "fallback": if falls_back { Some("popular") } else { None },
-            "recommendations": to_json(&list, &explanations, items),
+            "recommendations": to_json(&answer.list, items),
         }));
     }
-    table::print(&describe(&history, &list, &explanations, items))
+    let shown = describe(history, &answer, items);
+    let note = if falls_back {
+        "fallback: the most popular items, scored by how often they were taken\n"
+    } else {
+        ""
+    };
+    table::print(&format!("{note}{shown}"))
 }
 
-fn to_json(list: &[Scored], explanations: &[Explanation], items: &Items<'_>) -> Vec<Value> {
+fn to_json(list: &[Recommendation], items: &Items<'_>) -> Vec<Value> {
     (1..)
         .zip(list)
-        .map(|(rank, scored)| {
-            let mut entry = items.to_json(scored.item);
-            entry["score"] = json!(scored.score);
+        .map(|(rank, recommendation)| {
+            let mut entry = items.to_json(recommendation.item);
+            entry["score"] = json!(recommendation.score);
             entry["rank"] = json!(rank);
-            if let Some(explanation) = explanations.get(rank - 1) {
+            if let Some(explanation) = &recommendation.explanation {
                 let shares = explanation.shares.iter().map(|&(item, share)| {
                     let mut entry = items.to_json(item);
                     entry["share"] = json!(share);
@@ -98,32 +118,32 @@ fn to_json(list: &[Scored], explanations: &[Explanation], items: &Items<'_>) -> 
                 });
                 entry["shares"] = shares.collect();
                 entry["base"] = json!(explanation.base);
+                entry["boost"] = json!(explanation.boost);
             }
             entry
         })
         .collect()
 }
 
-/// A table: items and scores and, if they are explained, the share of every item of the history.
-fn describe(
-    history: &[ItemIndex],
-    list: &[Scored],
-    explanations: &[Explanation],
-    items: &Items<'_>,
-) -> String {
-    let has_base = explanations.iter().any(|explanation| explanation.base != 0.0);
-    let past: Vec<String> = history.iter().map(|&item| items.show(item)).collect();
+/// A table: items and scores and, if they are explained, the share of every item of the history and of what else there is.
+fn describe(history: &OwnedHistory, answer: &Answer, items: &Items<'_>) -> String {
+    let explanations = || answer.list.iter().filter_map(|recommendation| recommendation.explanation.as_ref());
+    let has_base = explanations().any(|explanation| explanation.base != 0.0);
+    let has_boost = explanations().any(|explanation| explanation.boost != 0.0);
+    let past: Vec<String> = history.items().iter().map(|&item| items.show(item)).collect();
     let mut header = vec!["item", "score"];
-    if !explanations.is_empty() {
+    if explanations().next().is_some() {
         header.extend(past.iter().map(String::as_str));
         header.extend(has_base.then_some("of itself"));
+        header.extend(has_boost.then_some("boost"));
     }
     let mut shown = table::with_header(&header);
-    for (at, scored) in list.iter().enumerate() {
-        let mut row = vec![items.show(scored.item), number(f64::from(scored.score))];
-        if let Some(explanation) = explanations.get(at) {
+    for recommendation in &answer.list {
+        let mut row = vec![items.show(recommendation.item), number(f64::from(recommendation.score))];
+        if let Some(explanation) = &recommendation.explanation {
             row.extend(explanation.shares.iter().map(|&(_, share)| number(share)));
             row.extend(has_base.then(|| number(explanation.base)));
+            row.extend(has_boost.then(|| number(explanation.boost)));
         }
         shown.add_row(row);
     }
@@ -137,29 +157,59 @@ fn number(value: f64) -> String {
 fn many(
     arguments: &RecommendArguments,
     model: &Model,
-    filters: Filters,
+    items: &Items<'_>,
+    options: &StreamOptions,
     histories: &Path,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
-    let options = StreamOptions {
-        n: arguments.n,
-        filters,
-        fallback: match arguments.fallback {
-            FallbackArgument::None => Fallback::Empty,
-            FallbackArgument::Popular => Fallback::Popular,
-        },
+    let usual = HistoryOptions::default();
+    let reading = HistoryOptions {
+        reading: arguments.reading.read_options(),
+        history_column: arguments.history_column.clone(),
+        memory: arguments.memory.unwrap_or(usual.memory),
     };
     // The ending decides before anything is read.
-    let format = match &arguments.output {
-        None => RecommendationFormat::JsonLines,
+    output_format(arguments)?;
+    let mut histories = UserHistories::open(histories, model.catalog(), &reading, terminal)?;
+    let report = write(arguments, model, items, options, &mut histories, terminal)?;
+    if histories.skipped_rows() > 0 {
+        tracing::warn!(
+            "{} bad rows skipped; the first: {}",
+            table::count(histories.skipped_rows() as usize),
+            histories.skipped_messages().first().map_or("", |message| message)
+        );
+    }
+    tell(&report, arguments, terminal)
+}
+
+/// What recommendations are written as.
+fn output_format(arguments: &RecommendArguments) -> anyhow::Result<RecommendationFormat> {
+    match &arguments.output {
+        None => Ok(RecommendationFormat::JsonLines),
         Some(path) => RecommendationFormat::of(path).with_context(|| {
             format!("-o {}: expected a name that ends in .jsonl, .csv or .parquet", path.display())
-        })?,
+        }),
+    }
+}
+
+/// Recommends for all histories, into the file or to stdout.
+fn write(
+    arguments: &RecommendArguments,
+    model: &Model,
+    items: &Items<'_>,
+    options: &StreamOptions,
+    histories: &mut (dyn Iterator<Item = Result<UserHistory, DataError>> + Send),
+    terminal: &Terminal,
+) -> anyhow::Result<StreamReport> {
+    let format = output_format(arguments)?;
+    let columns = RecommendationColumns {
+        titles: items.titles(),
+        fallback: options.fallback != Fallback::Empty,
+        explanations: options.explain,
     };
-    let mut histories = UserHistories::open(histories, model.catalog(), terminal)?;
     let mut stream = |path: &Path, sink: &mut (dyn std::io::Write + Send)| -> anyhow::Result<StreamReport> {
-        let mut writer = RecommendationWriter::new(format, path, sink, model.catalog())?;
-        let report = recommend_stream(model, &mut histories, &mut writer, &options, terminal)?;
+        let mut writer = RecommendationWriter::new(format, path, sink, model.catalog(), columns)?;
+        let report = recommend_stream(model, histories, &mut writer, options, terminal)?;
         writer.finish()?;
         Ok(report)
     };
@@ -169,22 +219,13 @@ fn many(
         None => stream(Path::new("stdout"), &mut BufWriter::new(std::io::stdout()))?,
     };
     terminal.finish();
-    say(&report, arguments, terminal);
-    match &arguments.output {
-        Some(_) if arguments.json => table::print_json(&json!(report)),
-        Some(path) => table::print(&format!(
-            "{} histories, {} recommendations written to {}",
-            table::count(report.histories as usize),
-            table::count(report.recommendations as usize),
-            path.display()
-        )),
-        None => Ok(()),
-    }
+    Ok(report)
 }
 
 /// What a reader of the output should know.
-fn say(report: &StreamReport, arguments: &RecommendArguments, terminal: &Terminal) {
-    if report.unknown_items > 0 {
+fn tell(report: &StreamReport, arguments: &RecommendArguments, terminal: &Terminal) -> anyhow::Result<()> {
+    // One history has named its unknown items already.
+    if report.unknown_items > 0 && arguments.histories.is_some() {
         tracing::warn!(
             "{} items of histories are unknown and skipped",
             table::count(report.unknown_items as usize)
@@ -199,5 +240,15 @@ fn say(report: &StreamReport, arguments: &RecommendArguments, terminal: &Termina
             "{} histories have no known item: {got}",
             table::count(report.without_known_items as usize)
         ));
+    }
+    match &arguments.output {
+        Some(_) if arguments.json => table::print_json(&json!(report)),
+        Some(path) => table::print(&format!(
+            "{} histories, {} recommendations written to {}",
+            table::count(report.histories as usize),
+            table::count(report.recommendations as usize),
+            path.display()
+        )),
+        None => Ok(()),
     }
 }

@@ -1,13 +1,15 @@
 //! `satf reproduce`: every table and figure of the paper, by one command.
 
+use anyhow::bail;
+
 use crate::args::ReproduceArguments;
 use crate::report;
 use crate::reproduce::{Findings, Request, reproduce};
-use crate::table;
 use crate::terminal::Terminal;
+use crate::{escape, table};
 
 pub(crate) fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> anyhow::Result<()> {
-    let words = std::env::args().skip(1).map(|word| crate::reproduce::quoted(&word));
+    let words = std::env::args_os().skip(1).map(|word| crate::reproduce::quoted(&word.to_string_lossy()));
     let request = Request {
         data: &arguments.data,
         out: &arguments.out,
@@ -22,9 +24,16 @@ pub(crate) fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> anyhow
     let page = report::write(&findings, &arguments.out)?;
     terminal.finish();
     if arguments.json {
-        return table::print_json(&serde_json::to_value(&findings)?);
+        table::print_json(&serde_json::to_value(&findings)?)?;
+    } else {
+        table::print(&format!("{}\n\nReport: {}", describe(&findings), escape::path(&page)))?;
     }
-    table::print(&format!("{}\n\nReport: {}", describe(&findings), page.display()))
+    match findings.failed.len() {
+        0 => Ok(()),
+        failed => {
+            bail!("{failed} cell(s) could not be filled, for the reasons above; the report is without them")
+        }
+    }
 }
 
 /// The main results, and how they stand to what was published.
@@ -68,5 +77,7 @@ fn describe(findings: &Findings) -> String {
         .filter(|(_, count)| *count > 0)
         .map(|(mark, count)| format!("{} {} ({count})", mark.symbol(), mark.words()))
         .collect();
-    if tally.is_empty() { shown.to_string() } else { format!("{shown}\n{}", tally.join(", ")) }
+    let errors = format!("± is one standard error, {}", table::unit_words(Some(findings.made.error_unit)));
+    let tally = if tally.is_empty() { String::new() } else { format!("\n{}", tally.join(", ")) };
+    format!("{shown}{tally}\n{errors}")
 }

@@ -4,10 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use satf::models::{Configured, ModelEntry, Preset, models};
+use satf::models::{ConfigError, Configured, ModelEntry, Preset, models};
 use toml::{Table, Value};
 
 use crate::args::ModelArguments;
+use crate::escape;
+use crate::misuse::{Misuse, OnCommandLine, misuse};
+
+/// The model taken if none is asked for.
+pub(crate) const DEFAULT_MODEL: &str = "d-satf";
 
 /// Keys that belong to the run as a whole and that a model takes over unless it is given its own.
 #[derive(Clone, Copy, Default)]
@@ -71,8 +76,34 @@ impl Choice {
 
 /// The models and presets asked for, in the order asked.
 pub(crate) fn configure(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::Result<Vec<Choice>> {
-    let asked = gather(arguments, shared)?;
-    asked.into_iter().map(|asked| Choice::new(asked.label, asked.entry, asked.settings)).collect()
+    let build = |arguments: &ModelArguments| -> anyhow::Result<Vec<Choice>> {
+        let asked = gather(arguments, shared)?.into_iter();
+        asked.map(|asked| Choice::new(asked.label, asked.entry, asked.settings)).collect()
+    };
+    build(arguments).map_err(|error| {
+        // A fault that is there without the file is one of the command line.
+        let alone = ModelArguments { config: None, ..arguments.clone() };
+        let is_misuse = arguments.config.is_none()
+            || build(&alone).is_err_and(|alone| has_fault_of(&error.to_string(), &alone.to_string()));
+        if is_misuse { Misuse::because(error) } else { error }
+    })
+}
+
+/// Whether two lists of faults, a line each below a heading, have one in common.
+fn has_fault_of(error: &str, other: &str) -> bool {
+    other.lines().skip(1).any(|fault| error.lines().any(|line| line == fault))
+}
+
+/// An error if keys are given that the model does not have, or values of other types. Whether values are in range is not
+/// asked: that may depend on keys that are not known yet.
+pub(crate) fn check_keys(asked: &Asked, keys_set: &[String]) -> anyhow::Result<()> {
+    let check = |settings: &Table| match asked.entry.configure(settings) {
+        Err(error @ ConfigError::Keys { .. }) => Err(error),
+        _ => Ok(()),
+    };
+    let set = asked.settings.iter().filter(|(key, _)| keys_set.contains(key));
+    check(&set.map(|(key, value)| (key.clone(), value.clone())).collect()).on_command_line()?;
+    Ok(check(&asked.settings)?)
 }
 
 /// A model asked for, with the keys given for it, not checked yet.
@@ -86,14 +117,28 @@ pub(crate) struct Asked {
 pub(crate) fn gather(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::Result<Vec<Asked>> {
     let mut asked: Vec<(String, &'static ModelEntry, Table)> = Vec::new();
     for name in &arguments.model {
-        let entry = ModelEntry::find(name.trim())?;
+        let entry = ModelEntry::find(name.trim()).on_command_line()?;
         asked.push((entry.name.to_owned(), entry, Table::new()));
     }
     for name in &arguments.preset {
-        let preset = Preset::find(name.trim())?;
+        let preset = Preset::find(name.trim()).on_command_line()?;
         asked.push((preset.name, ModelEntry::find(&preset.model)?, preset.settings));
     }
     let several = asked.len() > 1;
+
+    let assignments =
+        arguments.set.iter().map(|text| parse_assignment(text)).collect::<Result<Vec<_>, _>>()?;
+    for (model, key, _) in &assignments {
+        match model {
+            Some(name) if !asked.iter().any(|(label, entry, _)| label == name || entry.name == name) => {
+                misuse!("--set {name}.{key}: {name} is not among the models asked for")
+            }
+            None if several => {
+                misuse!("--set {key}: with several models say which one, such as {}.{key}", asked[0].0)
+            }
+            _ => {}
+        }
+    }
 
     let file = arguments.config.as_deref().map(read_table).transpose()?.unwrap_or_default();
     let by_model = file.iter().any(|(key, value)| value.is_table() && is_model(key));
@@ -108,19 +153,6 @@ pub(crate) fn gather(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::
             "with several models the configuration file needs a table for each, such as [{}]",
             asked[0].1.name
         );
-    }
-    let assignments =
-        arguments.set.iter().map(|text| parse_assignment(text)).collect::<Result<Vec<_>, _>>()?;
-    for (model, key, _) in &assignments {
-        match model {
-            Some(name) if !asked.iter().any(|(label, entry, _)| label == name || entry.name == name) => {
-                bail!("--set {name}.{key}: {name} is not among the models asked for")
-            }
-            None if several => {
-                bail!("--set {key}: with several models say which one, such as {}.{key}", asked[0].0)
-            }
-            _ => {}
-        }
     }
 
     let mut gathered = Vec::new();
@@ -156,9 +188,11 @@ pub(crate) fn with_defaults(entry: &'static ModelEntry, shared: SharedKeys) -> a
 
 /// Adds the shared keys that the model has and that were not given.
 pub(crate) fn add_shared(table: &mut Table, entry: &ModelEntry, shared: SharedKeys) -> anyhow::Result<()> {
-    let seed = i64::try_from(shared.seed).context("--seed: expected at most 2^63 - 1")?;
-    let max_len = shared.max_len.map(i64::try_from).transpose().context("--max-len is too large")?;
-    let memory = shared.memory_bytes.map(i64::try_from).transpose().context("--memory is too large")?;
+    let seed = i64::try_from(shared.seed).context("--seed: expected at most 2^63 - 1").on_command_line()?;
+    let max_len = shared.max_len.map(i64::try_from).transpose();
+    let max_len = max_len.context("--max-len is too large").on_command_line()?;
+    let memory = shared.memory_bytes.map(i64::try_from).transpose();
+    let memory = memory.context("--memory is too large").on_command_line()?;
     let known = entry.defaults();
     for (key, value) in [("seed", Some(seed)), ("max_len", max_len), ("memory_bytes", memory)] {
         if let Some(value) = value.filter(|_| known.contains_key(key) && !table.contains_key(key)) {
@@ -173,14 +207,18 @@ fn is_model(name: &str) -> bool {
 }
 
 fn read_table(path: &Path) -> anyhow::Result<Table> {
-    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    text.parse::<Table>().map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
+    let text = fs::read_to_string(path).with_context(|| escape::path(path))?;
+    text.parse::<Table>().map_err(|error| {
+        // Below its first line it is a picture of the place.
+        let error = error.to_string().trim_end().replace('\n', "\n  ");
+        anyhow::anyhow!("{}: {error}", escape::path(path))
+    })
 }
 
 /// `key=value` or `model.key=value`; a value that is no TOML is a string.
 fn parse_assignment(text: &str) -> anyhow::Result<(Option<String>, String, Value)> {
     let Some((name, value)) = text.split_once('=') else {
-        bail!("--set {text}: expected KEY=VALUE, such as rank=200");
+        misuse!("--set {text}: expected KEY=VALUE, such as rank=200");
     };
     let (model, key) = match name.trim().split_once('.') {
         Some((model, key)) => (Some(model.to_owned()), key),

@@ -1,4 +1,4 @@
-//! `satf similar`: items like an item.
+//! `satf similar`: items like an item, which is not what comes after it.
 
 use satf::recommend::Model;
 use serde_json::{Value, json};
@@ -14,9 +14,12 @@ pub(crate) fn run(arguments: &SimilarArguments, terminal: &Terminal) -> anyhow::
     let item = items.find("ITEM", &arguments.item)?;
     let similar = model.similar_items(item, arguments.n)?;
     terminal.finish();
+    if similar.items.is_empty() {
+        terminal.say(&format!("nothing in this model is like {}", items.show(item)));
+    }
     if arguments.json {
         let list: Vec<Value> = (1..)
-            .zip(&similar)
+            .zip(&similar.items)
             .map(|(rank, scored)| {
                 let mut entry = items.to_json(scored.item);
                 entry["similarity"] = json!(scored.score);
@@ -24,11 +27,12 @@ pub(crate) fn run(arguments: &SimilarArguments, terminal: &Terminal) -> anyhow::
                 entry
             })
             .collect();
-        return table::print_json(&json!({ "item": items.to_json(item), "similar": list }));
+        let report = json!({ "item": items.to_json(item), "measure": similar.measure, "similar": list });
+        return table::print_json(&report);
     }
     let mut shown = table::with_header(&["item", "similarity"]);
-    for scored in &similar {
+    for scored in &similar.items {
         shown.add_row([items.show(scored.item), format!("{:.4}", scored.score)]);
     }
-    table::print(&format!("like {}\n{shown}", items.show(item)))
+    table::print(&format!("like {}, by the {}\n{shown}", items.show(item), similar.measure))
 }

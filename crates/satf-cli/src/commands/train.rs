@@ -4,22 +4,23 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use satf::evaluate::{EarlyStopping, EvaluateOptions, Evaluation, Measure, Metric, evaluate};
 use satf::model_file::Validation;
-use satf::models::{Preset, Quantization, Recommender};
+use satf::models::{Preset, Quantization, Recommender, UserData};
 use satf::monitor::{Monitor, check_cancelled};
 use satf::prepare::{Offset, Partition, Split, SplitScheme, Statistics, Timeline};
 use satf::recommend::Model;
 use serde_json::json;
 
-use super::settings::{Choice, SharedKeys, configure};
+use super::files::Files;
+use super::inspect::{held_of_users, settled, short};
+use super::settings::{Choice, DEFAULT_MODEL, SharedKeys, configure};
 use crate::args::{ModelArguments, TrainArguments};
-use crate::table;
+use crate::misuse::{OnCommandLine, misuse};
 use crate::terminal::Terminal;
+use crate::{escape, table};
 
-/// The model trained if none is asked for.
-const DEFAULT_MODEL: &str = "d-satf";
 /// What early stopping looks at.
 const METRIC: Metric = Metric { measure: Measure::Ndcg, cutoff: 10 };
 
@@ -29,16 +30,20 @@ pub(crate) fn run(arguments: &TrainArguments, terminal: &Terminal) -> anyhow::Re
 }
 
 fn train(arguments: &TrainArguments, terminal: &Terminal) -> anyhow::Result<()> {
-    let preset = arguments.preset.as_deref().map(|name| Preset::find(name.trim())).transpose()?;
+    let preset = arguments.preset.as_deref().map(|name| Preset::find(name.trim()));
+    let preset = preset.transpose().on_command_line()?;
     let protocol = preset.map(|preset| preset.protocol);
     let ties = arguments.ties.or(protocol.map(|protocol| protocol.ties)).unwrap_or_default();
     let mut choice = choose(arguments, protocol.map(|protocol| protocol.max_len))?;
-    super::check_output("--output", &arguments.output)?;
     if arguments.quantize != Quantization::None
         && let Some(reason) = choice.configured.learner.never_quantized()
     {
-        bail!("--quantize {}: {} cannot be quantized: {reason}", arguments.quantize.name(), choice.label);
+        misuse!("--quantize {}: {} cannot be quantized: {reason}", arguments.quantize.name(), choice.label);
     }
+    Files::of_log(&arguments.log)
+        .reading("--config", arguments.config.as_ref())
+        .writing("--output", Some(&arguments.output))
+        .check()?;
 
     let (log, _) = super::read(&arguments.log, terminal)?;
     let timeline = Timeline::new(&log, ties, arguments.seed);
@@ -84,12 +89,14 @@ fn train(arguments: &TrainArguments, terminal: &Terminal) -> anyhow::Result<()> 
     }
     model.save(&arguments.output)?;
     terminal.finish();
+    warn_of_user_data(&model);
     let bytes = fs::metadata(&arguments.output)?.len();
     if arguments.json {
         return table::print_json(&json!({
-            "output": arguments.output,
+            "output": super::path_to_json(&arguments.output),
             "bytes": bytes,
             "manifest": model.manifest(),
+            "user_data": model.recommender().user_data(),
             "train_seconds": seconds,
         }));
     }
@@ -171,6 +178,32 @@ fn measure(
     Ok(evaluate(model, &partition.holdout, num_items, &EvaluateOptions::default(), terminal)?)
 }
 
+/// A file with more than sums in it wants to be guarded like the log.
+fn warn_of_user_data(model: &Model) {
+    let user_data = model.recommender().user_data();
+    if user_data != UserData::None {
+        tracing::warn!(
+            "the file holds {}: who knows a part of a history can find the rest of it, so guard the file like the log; \
+             other models keep nothing but sums over all users",
+            held_of_users(user_data)
+        );
+    }
+}
+
+/// What the log told of keys that were left to it.
+fn describe_learned(model: &Model) -> Option<String> {
+    let manifest = model.manifest();
+    let keys = settled(model).into_iter().filter(|(name, _)| manifest.configuration.get(name).is_some());
+    let keys: Vec<String> =
+        keys.filter_map(|(name, value)| Some(format!("{name} {}", short(value?)))).collect();
+    if keys.is_empty() {
+        return None;
+    }
+    let is_rehearsed = manifest.learned.get("rehearsed_events").is_none_or(|events| *events > 0.0);
+    let source = if is_rehearsed { "from the log" } else { "taken by default, the log is too small to tell" };
+    Some(format!("{source}: {}", keys.join(", ")))
+}
+
 fn describe(model: &Model, arguments: &TrainArguments, bytes: u64) -> String {
     let manifest = model.manifest();
     let dataset = &manifest.dataset;
@@ -181,6 +214,9 @@ fn describe(model: &Model, arguments: &TrainArguments, bytes: u64) -> String {
         table::count(dataset.users),
         table::count(dataset.items),
     );
+    if let Some(learned) = describe_learned(model) {
+        text.push_str(&format!("\n{learned}"));
+    }
     if let Some(validation) = &manifest.validation {
         text.push_str(&format!(
             "\nbefore that, without the newest {}, it predicted {} events there:\n",
@@ -190,10 +226,13 @@ fn describe(model: &Model, arguments: &TrainArguments, bytes: u64) -> String {
         for (metric, estimate) in &validation.metrics {
             text.push_str(&format!("  {metric} {}\n", table::estimate(estimate)));
         }
+        if let Some(note) = table::error_note(validation.metrics.values()) {
+            text.push_str(&format!("{note}\n"));
+        }
         if let Some(best) = validation.best_iteration {
             text.push_str(&format!("best after iteration {best}, so trained for as many"));
         }
     }
-    text.push_str(&format!("\nwritten to {} ({})", arguments.output.display(), table::bytes(bytes)));
+    text.push_str(&format!("\nwritten to {} ({})", escape::path(&arguments.output), table::bytes(bytes)));
     text
 }

@@ -4,7 +4,7 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use satf::evaluate::EvaluateOptions;
 use satf::interactions::Interactions;
 use satf::models::{ModelEntry, Preset};
@@ -16,11 +16,13 @@ use satf::tune::{
 use serde_json::{Map, Value, json};
 use toml::Table;
 
+use super::files::Files;
 use super::protocol::Protocol;
-use super::settings::{Asked, SharedKeys, gather, keys_set};
+use super::settings::{Asked, SharedKeys, check_keys, gather, keys_set};
 use crate::args::{ModelArguments, PartArgument, SearchArguments, TuneArguments, TuneCommand};
-use crate::table;
+use crate::misuse::{OnCommandLine, misuse};
 use crate::terminal::Terminal;
+use crate::{escape, table};
 
 /// The training at the end, among those of which checkpoints are kept.
 const REFIT: &str = "refit";
@@ -37,20 +39,24 @@ pub(crate) fn run(arguments: &TuneArguments, terminal: &Terminal) -> anyhow::Res
         };
     }
     if arguments.protocol.on == PartArgument::Validation {
-        bail!(
+        misuse!(
             "--on validation: tuning is on the validation part already; the test part is scored once, at the end"
         );
     }
     let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset)?;
     let shared =
         SharedKeys { seed: protocol.seed, max_len: protocol.max_len, memory_bytes: arguments.models.memory };
-    let Asked { entry, settings, .. } = only_model(&arguments.models, shared)?;
+    let asked = only_model(&arguments.models, shared)?;
+    let keys = keys_set(&arguments.models)?;
+    check_keys(&asked, &keys)?;
+    let Asked { entry, settings, .. } = asked;
     let options = &arguments.search;
     let mut space = find_space(entry.name, options.space.as_deref())?;
-    for key in keys_set(&arguments.models)? {
-        let value = settings.get(&key).with_context(|| format!("--set {key}: it was not taken"))?;
-        space.pin(&key, value.clone());
+    for key in keys {
+        let value = settings.get(&key).with_context(|| format!("--set {key}: it was not taken"));
+        space.pin(&key, value.on_command_line()?.clone());
     }
+    options.study.iter().try_for_each(|folder| check_files(arguments, folder))?;
 
     let (log, _) = super::read(&arguments.log, terminal)?;
     let cut = protocol.cut(&log)?;
@@ -73,6 +79,7 @@ pub(crate) fn run(arguments: &TuneArguments, terminal: &Terminal) -> anyhow::Res
     let limits = limits(options, &grid);
     let folder =
         options.study.clone().unwrap_or_else(|| default_folder(&arguments.log.files, &space, &asked));
+    check_files(arguments, &folder)?;
     let mut study = Study::open(&folder, &asked, limits)?;
     announce(&study, &grid, limits, terminal);
 
@@ -84,7 +91,8 @@ pub(crate) fn run(arguments: &TuneArguments, terminal: &Terminal) -> anyhow::Res
         |trial: &Trial, progress: Progress| terminal.narrate(&report::line(trial, progress, metric));
     search(&search_options, &mut study, terminal, &narrate)?;
 
-    let evaluation = EvaluateOptions { cutoffs: vec![metric.cutoff], batch: None, seen: protocol.seen };
+    let cutoffs = vec![metric.cutoff];
+    let evaluation = EvaluateOptions { cutoffs, seen: protocol.seen, ..EvaluateOptions::default() };
     let ending = Ending { asked: &asked, settings: &settings, test: &cut.partition, evaluation };
     let result = ending.result(&study, terminal)?;
     terminal.finish();
@@ -92,7 +100,7 @@ pub(crate) fn run(arguments: &TuneArguments, terminal: &Terminal) -> anyhow::Res
     if arguments.json {
         let trials: Vec<Value> = status.trials.iter().map(|trial| json!(trial)).collect();
         return table::print_json(&json!({
-            "study": folder, "asked": asked, "limits": limits, "trials": trials, "result": result,
+            "study": super::path_to_json(&folder), "asked": asked, "limits": limits, "trials": trials, "result": result,
         }));
     }
     table::print(&report::result(&status, &result, &folder))
@@ -102,24 +110,36 @@ pub(crate) fn run(arguments: &TuneArguments, terminal: &Terminal) -> anyhow::Res
 fn only_model(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::Result<Asked> {
     let mut arguments = arguments.clone();
     if let ([model], [preset]) = (arguments.model.as_slice(), arguments.preset.as_slice())
-        && Preset::find(preset.trim())?.model == model.trim()
+        && Preset::find(preset.trim()).on_command_line()?.model == model.trim()
     {
         arguments.model.clear();
     }
     if arguments.model.len() + arguments.preset.len() != 1 {
         let names = [arguments.model, arguments.preset].concat().join(", ");
-        bail!("{names}: expected one model; tune them one by one");
+        misuse!("{names}: expected one model; tune them one by one");
     }
     gather(&arguments, shared)?.pop().context("expected a model")
 }
 
-fn find_space(model: &str, asked: Option<&str>) -> anyhow::Result<Space> {
+fn find_space(model: &str, asked: Option<&Path>) -> anyhow::Result<Space> {
     match asked {
-        Some(path) if Path::new(path).extension().is_some_and(|ending| ending == "toml") => {
-            Ok(Space::read(Path::new(path))?)
-        }
-        name => Ok(Space::named(model, name)?),
+        Some(path) if is_file_of_space(path) => Ok(Space::read(path)?),
+        name => Space::named(model, name.map(Path::to_string_lossy).as_deref()).on_command_line(),
     }
+}
+
+/// Whether a space is meant by its file rather than by its name.
+fn is_file_of_space(asked: &Path) -> bool {
+    asked.extension().is_some_and(|ending| ending == "toml")
+}
+
+/// An error if the study would write over something that is read.
+fn check_files(arguments: &TuneArguments, folder: &Path) -> anyhow::Result<()> {
+    let files = Files::of_log(&arguments.log)
+        .reading("--config", arguments.models.config.as_ref())
+        .reading("--space", arguments.search.space.as_deref().filter(|space| is_file_of_space(space)));
+    let written = Study::files(folder).into_iter();
+    written.fold(files, |files, path| files.writing("--study", Some(path))).check_distinct()
 }
 
 fn limits(options: &SearchArguments, grid: &Grid) -> Limits {
@@ -174,7 +194,7 @@ fn announce(study: &Study, grid: &Grid, limits: Limits, terminal: &Terminal) {
         table::count(grid.num_points()),
         table::count(grid.num_trainings()),
         table::count(limits.trials),
-        study.folder().display(),
+        escape::path(study.folder()),
     ));
 }
 

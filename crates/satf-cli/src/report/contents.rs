@@ -40,6 +40,9 @@ fn summary(findings: &Findings) -> Vec<String> {
             listed(&parts)
         ));
     }
+    if !findings.failed.is_empty() {
+        lines.push(format!("Left out, for they could not be run: {}.", findings.failed.join("; ")));
+    }
     if !findings.missing.is_empty() {
         let missing: Vec<&str> = findings.missing.iter().map(String::as_str).collect();
         lines.push(format!("Left out, for their files were not there: {}.", listed(&missing)));
@@ -99,7 +102,7 @@ fn results(findings: &Findings) -> Option<Section> {
             "Rows of one user with the same time have no order of their own. The order of the file, which the {by} used, is often \
              that of a catalogue, and models of order learn it: so every score stands beside the one with such ties shuffled, \
              the mean of {repeats} seeds. Models with a random start are the mean of {repeats} seeds in file order too. ± is one \
-             standard error over events."
+             standard error, clustered by user."
         )),
         Block::Terms(legend(findings)),
     ];

@@ -19,6 +19,9 @@ use crate::reproduce::Findings;
 /// Pixels of a PNG for every unit of its SVG.
 const PNG_SCALE: f32 = 2.0;
 
+/// The files of a report, in the order they are written; charts are in a folder of their own.
+pub(crate) const REPORTS: [&str; 3] = ["report.json", "report.md", "report.html"];
+
 /// Writes the report into a folder: `report.html`, `report.md`, `report.json`, and `charts` as SVG and PNG. Returns the path of the
 /// page.
 pub(crate) fn write(findings: &Findings, out: &Path) -> anyhow::Result<PathBuf> {
@@ -31,12 +34,11 @@ pub(crate) fn write(findings: &Findings, out: &Path) -> anyhow::Result<PathBuf> 
         write_file(&charts.join(format!("{}.svg", picture.name)), svg.as_bytes())?;
         write_file(&charts.join(format!("{}.png", picture.name)), &pixels)?;
     }
-    let json = serde_json::to_string_pretty(findings)? + "\n";
-    write_file(&out.join("report.json"), json.as_bytes())?;
-    write_file(&out.join("report.md"), markdown::markdown(&page).as_bytes())?;
-    let path = out.join("report.html");
-    write_file(&path, html::html(&page).as_bytes())?;
-    Ok(path)
+    let [json, markdown, html] = REPORTS.map(|name| out.join(name));
+    write_file(&json, (serde_json::to_string_pretty(findings)? + "\n").as_bytes())?;
+    write_file(&markdown, markdown::markdown(&page).as_bytes())?;
+    write_file(&html, html::html(&page).as_bytes())?;
+    Ok(html)
 }
 
 fn write_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {

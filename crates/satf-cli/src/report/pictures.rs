@@ -27,7 +27,7 @@ pub(super) fn metric_bars(dataset: &DatasetFindings, published_by: &str) -> Vec<
                 chart: Chart::Bars(BarChart {
                     title: format!("{measure} on {}", dataset.title),
                     description: format!(
-                        "{measure} on the test part of {}, by model; whiskers are one standard error.",
+                        "{measure} on the test part of {}, by model; whiskers are one standard error, ours clustered by user.",
                         dataset.title
                     ),
                     y_label: measure.to_owned(),

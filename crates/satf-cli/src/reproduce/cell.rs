@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::Context;
-use satf::evaluate::{EarlyStopping, Estimate, EvaluateOptions, Measure, Metric, SeenPolicy};
+use satf::evaluate::{EarlyStopping, Estimate, EvaluateOptions, Measure, Metric, ResampleUnit, SeenPolicy};
 use satf::interactions::Interactions;
 use satf::monitor::check_cancelled;
 use satf::prepare::{Partition, Split, SplitScheme, TiePolicy, Timeline};
@@ -43,6 +43,14 @@ impl Task {
         match self {
             Task::Score { ties: TiePolicy::Shuffle | TiePolicy::Basket, seed } => seed,
             _ => 0,
+        }
+    }
+
+    /// What standard errors take for one observation; a time has none.
+    fn unit(self) -> Option<ResampleUnit> {
+        match self {
+            Task::Score { .. } | Task::Curve => Some(ResampleUnit::default()),
+            Task::Time { .. } => None,
         }
     }
 
@@ -155,7 +163,7 @@ pub(crate) struct Question<'a> {
 impl Question<'_> {
     /// Everything the result depends on (a time depends on the machine too, which is measured, not asked for).
     pub(crate) fn asked(&self) -> Value {
-        json!({
+        let mut asked = json!({
             "satf_version": env!("CARGO_PKG_VERSION"),
             "log": self.log.describe(),
             "protocol": {
@@ -174,7 +182,11 @@ impl Question<'_> {
             },
             "model": self.choice.entry.name,
             "configuration": self.choice.configured.configuration,
-        })
+        });
+        if let Some(unit) = self.task.unit() {
+            asked["protocol"]["error_unit"] = json!(unit);
+        }
+        asked
     }
 
     /// Which cut of the log it needs: the order of ties, its seed, and whether the validation part is scored.
@@ -188,7 +200,8 @@ impl Question<'_> {
         let learner = &self.choice.configured.learner;
         match self.task {
             Task::Score { .. } => {
-                let options = EvaluateOptions { cutoffs: vec![TARGET.cutoff], batch: None, seen: self.seen };
+                let cutoffs = vec![TARGET.cutoff];
+                let options = EvaluateOptions { cutoffs, seen: self.seen, ..EvaluateOptions::default() };
                 let run = Run::new(&self.choice, partition, &options, terminal)?;
                 Ok(Outcome::Score(Scored {
                     metrics: run.evaluation.report().into_iter().collect(),

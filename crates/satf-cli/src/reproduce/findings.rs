@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use satf::evaluate::ResampleUnit;
 use satf::prepare::{Statistics, TiePolicy};
 use satf::tensor::Attention;
 use serde::Serialize;
@@ -24,6 +25,8 @@ pub(crate) struct Findings {
     pub(crate) made: Made,
     pub(crate) datasets: Vec<DatasetFindings>,
     pub(crate) missing: Vec<String>,
+    /// Cells that could not be filled, each with the reason.
+    pub(crate) failed: Vec<String>,
 }
 
 /// How it was made.
@@ -35,6 +38,8 @@ pub(crate) struct Made {
     pub(crate) threads: Vec<usize>,
     pub(crate) seeds: Vec<u64>,
     pub(crate) tuned: bool,
+    /// What standard errors take for one observation.
+    pub(crate) error_unit: ResampleUnit,
     pub(crate) cells: usize,
     /// Wall-clock seconds of all cells together.
     pub(crate) seconds: f64,
@@ -98,6 +103,7 @@ impl Findings {
         suite: &Suite,
         found: &[Found<'_>],
         cells: &[(Planned<'_>, Option<Cell<Outcome>>)],
+        failed: Vec<String>,
         command: String,
         seeds: Vec<u64>,
         tuned: bool,
@@ -143,6 +149,7 @@ impl Findings {
                 .filter(|dataset| is_missing(&dataset.name))
                 .map(|dataset| dataset.title().to_owned())
                 .collect(),
+            failed,
             made: Made {
                 command,
                 satf_version: env!("CARGO_PKG_VERSION"),
@@ -150,6 +157,7 @@ impl Findings {
                 threads: threads.into_iter().collect(),
                 seeds,
                 tuned,
+                error_unit: ResampleUnit::default(),
                 cells: done().count(),
                 seconds: done().map(|(_, cell)| cell.seconds).sum(),
             },

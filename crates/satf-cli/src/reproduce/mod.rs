@@ -15,6 +15,7 @@ use std::time::Instant;
 
 pub(crate) use cell::TARGET;
 pub(crate) use findings::{DatasetFindings, Findings, MEASURES, Row, Scores, quoted};
+use satf::models::ModelError;
 use satf::monitor::{Cancelled, Monitor};
 use satf::prepare::{Partition, TiePolicy};
 pub(crate) use standing::{Figure, Mark, Place};
@@ -26,8 +27,14 @@ use store::{Cell, Store};
 use suite::Suite;
 use tuning::Search;
 
+use crate::commands::files::Files;
+use crate::misuse::OnCommandLine;
+use crate::report::REPORTS;
 use crate::table::duration;
 use crate::terminal::Terminal;
+
+/// What is written below the folder of the report, besides the report itself.
+const FOLDERS: [&str; 3] = ["cells", "charts", "studies"];
 
 /// What to reproduce, and how.
 pub(crate) struct Request<'a> {
@@ -68,7 +75,10 @@ impl std::error::Error for Stopped {}
 /// Fills every cell that is not done yet, and gathers them all.
 pub(crate) fn reproduce(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Findings> {
     let mut suite = Suite::read(request.suite)?;
-    let selection = suite.select(request.only, request.with)?;
+    let selection = suite.select(request.only, request.with);
+    // The paper's suite is part of the program; that of a file is known only once it is read.
+    let selection = if request.suite.is_none() { selection.on_command_line() } else { selection }?;
+    check_files(&suite, request)?;
     let store = Store::open(request.out)?;
     let found = plan::find_datasets(&suite, request.data, terminal)?;
     let search =
@@ -78,26 +88,38 @@ pub(crate) fn reproduce(request: &Request<'_>, terminal: &Terminal) -> anyhow::R
         None => Ok((plan::given_settings(model, found.dataset)?, "")),
     };
     let planned = plan::cells(&suite, &selection, &found, request.seed, &settings_of)?;
-    let cells = fill(planned, &store, request.out, terminal)?;
+    let (cells, failed) = fill(planned, &store, request.out, terminal)?;
     let seeds = (0..suite.repeats as u64).map(|at| request.seed.saturating_add(at)).collect();
-    Ok(Findings::new(&suite, &found, &cells, request.command.clone(), seeds, search.is_some()))
+    Ok(Findings::new(&suite, &found, &cells, failed, request.command.clone(), seeds, search.is_some()))
+}
+
+/// An error if the report would be written over something that is read.
+fn check_files(suite: &Suite, request: &Request<'_>) -> anyhow::Result<()> {
+    let datasets = suite.datasets.iter().filter_map(|dataset| plan::find_file(dataset, request.data));
+    let files = datasets.fold(Files::default(), |files, path| files.reading("--data", Some(path)));
+    let files = files.reading("--suite", request.suite);
+    files.keep_out_of("--out", &FOLDERS.map(|name| request.out.join(name)))?;
+    let written = REPORTS.iter().map(|name| request.out.join(name));
+    written.fold(files, |files, path| files.writing("--out", Some(path))).check_distinct()
 }
 
 type Filled<'a> = Vec<(Planned<'a>, Option<Cell<Outcome>>)>;
 
-/// Fills the cells, one after the other, so that times are those of one model alone.
+/// Fills the cells, one after the other, so that times are those of one model alone. Comes with what is to be said of those that could
+/// not be filled: a model that cannot be run on a log does not keep the others from it.
 fn fill<'a>(
     planned: Vec<Planned<'a>>,
     store: &Store,
     out: &Path,
     terminal: &Terminal,
-) -> anyhow::Result<Filled<'a>> {
+) -> anyhow::Result<(Filled<'a>, Vec<String>)> {
     let mut cells: Filled<'a> = Vec::new();
     for planned in planned {
         let kept = store.find(&planned.name, &planned.question.asked());
         cells.push((planned, kept));
     }
-    let of = cells.iter().filter(|(planned, cell)| planned.wanted || cell.is_some()).count();
+    let mut failed = Vec::new();
+    let mut of = cells.iter().filter(|(planned, cell)| planned.wanted || cell.is_some()).count();
     let mut done = cells.iter().filter(|(_, cell)| cell.is_some()).count();
     if done > 0 {
         terminal.narrate(&format!("{done} of {of} cells are done already"));
@@ -116,13 +138,22 @@ fn fill<'a>(
         let stopped = || Stopped { done, of, out: out.to_owned() };
         // A cell that takes long goes on where it was stopped.
         let keeping = terminal.keeping_checkpoints_in(store.checkpoints(&planned.name));
-        let outcome = question.answer(partition, &keeping).map_err(|error| {
-            if terminal.is_cancelled() || error.is::<Cancelled>() {
-                return stopped().into();
+        let outcome = match question.answer(partition, &keeping) {
+            Ok(outcome) => outcome,
+            Err(error) if terminal.is_cancelled() || error.is::<Cancelled>() => return Err(stopped().into()),
+            Err(error) => {
+                let can_others = cannot_be_run(&error);
+                let what = format!("{model} on {}, {}", question.dataset.title(), question.task.describe());
+                let error = error.context(what);
+                if !can_others {
+                    return Err(error);
+                }
+                tracing::error!("left out: {}", crate::chain(&error));
+                failed.push(crate::chain(&error));
+                of -= 1;
+                continue;
             }
-            let what = question.task.describe();
-            error.context(format!("{model} on {}, {what}", question.dataset.title()))
-        })?;
+        };
         let seconds = start.elapsed().as_secs_f64();
         let cell = store.keep(&planned.name, &question.asked(), outcome, seconds)?;
         store.forget_checkpoints(&planned.name);
@@ -138,7 +169,13 @@ fn fill<'a>(
         let left = if done < of { format!(", about {} left", duration(left)) } else { String::new() };
         terminal.narrate(&format!("{line}; {} so far{left}", duration(began.elapsed().as_secs_f64())));
     }
-    Ok(cells)
+    Ok((cells, failed))
+}
+
+/// Whether it is the model that cannot be run, and not something that keeps others from being run too.
+fn cannot_be_run(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<ModelError>();
+    error.is_some_and(|error| !matches!(error, ModelError::Checkpoint { .. } | ModelError::Cancelled(_)))
 }
 
 /// The cuts of the dataset that is worked on: models share them.

@@ -21,6 +21,11 @@ pub(crate) struct Found<'a> {
     pub(crate) statistics: Statistics,
 }
 
+/// The file of a dataset, if it is in the folder.
+pub(crate) fn find_file(dataset: &Dataset, data: &Path) -> Option<PathBuf> {
+    dataset.files.iter().map(|file| data.join(file)).find(|path| path.is_file())
+}
+
 /// The datasets that are in the folder; a warning for each that is not, an error if none is.
 pub(crate) fn find_datasets<'a>(
     suite: &'a Suite,
@@ -29,9 +34,7 @@ pub(crate) fn find_datasets<'a>(
 ) -> anyhow::Result<Vec<Found<'a>>> {
     let mut found = Vec::new();
     for dataset in &suite.datasets {
-        let Some(path) = dataset.files.iter().map(|file| data.join(file)).find(|path| path.is_file()) else {
-            continue;
-        };
+        let Some(path) = find_file(dataset, data) else { continue };
         let (log, _) = read_log(std::slice::from_ref(&path), &ReadOptions::default(), terminal)?;
         let log = resolve_duplicates(&log, dataset.duplicates);
         let log = if dataset.core > 1 { p_core(&log, dataset.core) } else { log };

@@ -10,7 +10,7 @@ const ROUNDING: f64 = 0.000_5;
 pub(crate) struct Figure {
     /// The mean of the runs.
     pub(crate) value: f64,
-    /// Standard error over events: that of one run, for all runs score the same events.
+    /// Standard error, ours clustered by user: that of one run, for all runs score the same events.
     pub(crate) stderr: Option<f64>,
     pub(crate) lowest: f64,
     pub(crate) highest: f64,

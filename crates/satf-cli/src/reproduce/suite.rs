@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use satf::evaluate::SeenPolicy;
 use satf::models::{ModelEntry, nearest};
 use satf::prepare::{Duplicates, Offset};
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use super::plan::slug;
+use crate::escape;
 
 /// The suite that is run when none is given.
 const PAPER: &str = concat!(include_str!("suite.toml"), "\n", include_str!("paper_scores.toml"));
@@ -191,12 +192,15 @@ impl Suite {
     /// The suite in a file, or the paper's.
     pub(crate) fn read(path: Option<&Path>) -> anyhow::Result<Suite> {
         let Some(path) = path else { return Suite::parse(PAPER).context("the suite of the paper") };
-        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        Suite::parse(&text).with_context(|| path.display().to_string())
+        let text = fs::read_to_string(path).with_context(|| escape::path(path))?;
+        Suite::parse(&text).with_context(|| escape::path(path))
     }
 
     fn parse(text: &str) -> anyhow::Result<Suite> {
-        let suite: Suite = toml::from_str(text)?;
+        // Below its first line an error is a picture of the place.
+        let suite = toml::from_str::<Suite>(text);
+        let suite =
+            suite.map_err(|error| anyhow!("{}", error.to_string().trim_end().replace('\n', "\n  ")))?;
         let faults = suite.faults();
         if !faults.is_empty() {
             bail!("the suite has {} fault(s):\n  {}", faults.len(), faults.join("\n  "));

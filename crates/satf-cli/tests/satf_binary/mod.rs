@@ -44,6 +44,15 @@ pub(crate) fn shop_log(users: usize) -> (TempDir, String) {
     (folder, path)
 }
 
+/// The only run of what `satf evaluate --json` printed.
+#[allow(dead_code)]
+pub(crate) fn only_run(printed: &str) -> Value {
+    let mut report: Value = serde_json::from_str(printed).unwrap();
+    let runs = report["runs"].as_array_mut().unwrap();
+    assert_eq!(runs.len(), 1, "{printed}");
+    runs.remove(0)
+}
+
 /// A report without what depends on the clock.
 #[allow(dead_code)]
 pub(crate) fn without_timings(mut report: Value) -> Value {

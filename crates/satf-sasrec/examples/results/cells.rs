@@ -60,9 +60,9 @@ pub(crate) struct Tested {
     pub(crate) fastest_epoch: f64,
 }
 
-/// The file of a cell.
+/// The file of a cell. Its name says how errors were made: cells with others are done again.
 pub(crate) fn path(work: &Path, dataset: &Dataset, ties: TiePolicy, what: &str) -> PathBuf {
-    work.join(format!("{}.{}.{what}.json", dataset.name, name_of(ties)))
+    work.join(format!("{}.{}.{what}.errors-by-user.json", dataset.name, name_of(ties)))
 }
 
 pub(crate) fn name_of(ties: TiePolicy) -> &'static str {

@@ -11,7 +11,7 @@ use super::cells::{Candidate, Cell, Question, Tested, name_of, path, read};
 use super::{DATASETS, Dataset, Error};
 
 const NOTES: &str = "\
-Test split, refit on training + validation, all items ranked, n = 10, ± one standard error of the events, one seed of the model and \
+Test split, refit on training + validation, all items ranked, n = 10, ± one standard error, clustered by user, one seed of the model and \
 of the order of ties. `ce` is the softmax over the whole catalogue; its configuration is the best of the candidates below on the \
 validation part (NDCG@10 after every epoch; training ends after ten epochs without growth, or where it was cut off), its number of \
 epochs the best one there. `bce` is the paper's configuration: one sampled negative a position, one head, the paper's width, blocks, \

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::batch::Batch;
 use crate::noise::Noise;
-use crate::number::Number;
+use crate::number::{Number, make_room};
 use crate::products::Meter;
 
 /// What training minimises.
@@ -60,6 +60,7 @@ impl<T: Number> Workspace<T> {
     /// Two pieces of memory of these lengths, with any content.
     fn take(&mut self, first: usize, second: usize) -> (&mut [T], &mut [T]) {
         if self.values.len() < first + second {
+            make_room(&mut self.values, first + second);
             self.values.resize(first + second, T::of(0.0));
         }
         self.values[..first + second].split_at_mut(first)

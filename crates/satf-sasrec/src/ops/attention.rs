@@ -1,13 +1,9 @@
 //! Causal self-attention of packed sequences.
 
-use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::Arc;
 
-use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
 use faer::{Accum, MatMut, MatRef};
 
-use super::{like, read, values};
 use crate::noise::Mask;
 use crate::number::{Number, dot, largest};
 use crate::products::{Meter, rows, rows_mut};
@@ -21,108 +17,31 @@ const QUERIES: usize = 64;
 /// Backwards, with $G = \partial / \partial O$: $\partial / \partial V = \tilde P^T G$; with $H = m \odot G V^T$ and
 /// $S_{ij} = P_{ij} (H_{ij} - \sum_l P_{il} H_{il})$, $\partial / \partial Q = S K / \sqrt{d_h}$ and
 /// $\partial / \partial K = S^T Q / \sqrt{d_h}$. $P$ is computed again rather than kept: one product of six.
-pub(crate) struct Attention<T> {
+pub(crate) struct Attention<'a> {
     /// Where sequences end among the rows.
-    ends: Arc<[usize]>,
+    pub(crate) ends: &'a [usize],
     /// The first row with a query; those before have keys and values only.
-    first_query: usize,
-    heads: usize,
+    pub(crate) first_query: usize,
+    /// Width of queries, keys and values.
+    pub(crate) width: usize,
+    /// Heads, which divide the width.
+    pub(crate) heads: usize,
     /// The mask of attention weights, and how many weights a query may have.
-    mask: Option<(Mask, usize)>,
-    meter: Arc<Meter>,
-    number: PhantomData<T>,
+    pub(crate) mask: Option<(Mask, usize)>,
+    /// Counts its products.
+    pub(crate) meter: &'a Meter,
 }
 
-impl<T: Number> Attention<T> {
-    pub(crate) fn new(
-        ends: &Arc<[usize]>,
-        heads: usize,
-        mask: Option<(Mask, usize)>,
-        meter: &Arc<Meter>,
-    ) -> Self {
-        let (ends, meter) = (Arc::clone(ends), Arc::clone(meter));
-        Attention { ends, first_query: 0, heads, mask, meter, number: PhantomData }
-    }
-
-    /// The same for queries of the rows from `first` on alone. It has no gradient.
-    pub(crate) fn with_queries_from(self, first: usize) -> Self {
-        Attention { first_query: first, ..self }
-    }
-
-    /// Rows of every sequence, cut into pieces of a few queries: (first row of the sequence, queries).
-    fn pieces(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(self.ends.iter().copied()).flat_map(|(start, end)| {
-            let first = start.max(self.first_query);
-            (first..end).step_by(QUERIES).map(move |first| (start, first..end.min(first + QUERIES)))
-        })
-    }
-
-    /// $P$ for some queries of a sequence, row after row: as many columns as there are keys up to the newest query.
-    fn weights(&self, q: MatRef<'_, T>, k: MatRef<'_, T>, before: usize, weights: &mut Vec<T>) {
-        let (zero, keys) = (T::of(0.0), k.nrows());
-        weights.clear();
-        weights.resize(q.nrows() * keys, zero);
-        let scale = T::of(1.0) / T::of(q.ncols() as f64).root();
-        self.meter.product(rows_mut(weights, keys), Accum::Replace, q, k.transpose(), scale);
-        for (query, row) in weights.chunks_exact_mut(keys).enumerate() {
-            let (seen, future) = row.split_at_mut(before + query + 1);
-            let shift = largest(seen);
-            let inverse = T::of(1.0) / T::exp_shifted(seen, shift);
-            for weight in seen {
-                *weight *= inverse;
-            }
-            future.fill(zero);
-        }
-    }
-
-    /// Multiplies what belongs to some queries with the factors of the mask.
-    fn drop_some(&self, values: &mut [T], first: usize, head: usize, keys: usize) {
-        let Some((mask, stride)) = &self.mask else { return };
-        for (query, row) in values.chunks_exact_mut(keys).enumerate() {
-            let index = ((first + query) * self.heads + head) * stride;
-            mask.for_row(index as u64, keys, |at, factor: T| row[at] *= factor);
-        }
-    }
-}
-
-/// Some rows of a head's columns.
-fn part<T>(values: &[T], width: usize, rows_of: Range<usize>, columns: Range<usize>) -> MatRef<'_, T> {
-    rows(values, width).get(rows_of, columns)
-}
-
-fn part_mut<T>(
-    values: &mut [T],
-    width: usize,
-    rows_of: Range<usize>,
-    columns: Range<usize>,
-) -> MatMut<'_, T> {
-    rows_mut(values, width).get_mut(rows_of, columns)
-}
-
-impl<T: Number> CustomOp3 for Attention<T> {
-    fn name(&self) -> &'static str {
-        "attention"
-    }
-
-    fn cpu_fwd(
-        &self,
-        q: &CpuStorage,
-        q_layout: &Layout,
-        k: &CpuStorage,
-        k_layout: &Layout,
-        v: &CpuStorage,
-        v_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let width = q_layout.shape().dims2()?.1;
-        let (q, k) = (values::<T>(q, q_layout)?, values::<T>(k, k_layout)?);
-        let v = values::<T>(v, v_layout)?;
+impl Attention<'_> {
+    /// $O$ for the rows with a query.
+    pub(crate) fn forward<T: Number>(&self, q: &[T], k: &[T], v: &[T]) -> Vec<T> {
+        let width = self.width;
         let mut out = vec![T::of(0.0); q.len()];
-        let mut weights = Vec::new();
+        let mut weights = Vec::with_capacity(self.most_weights());
         for (start, queries) in self.pieces() {
             let keys = start..queries.end;
             for head in 0..self.heads {
-                let of_head = head * width / self.heads..(head + 1) * width / self.heads;
+                let of_head = self.columns(head);
                 let rows_of = queries.start - self.first_query..queries.end - self.first_query;
                 let queries_of = part(q, width, rows_of.clone(), of_head.clone());
                 let keys_of = part(k, width, keys.clone(), of_head.clone());
@@ -133,43 +52,22 @@ impl<T: Number> CustomOp3 for Attention<T> {
                 self.meter.product(into, Accum::Replace, rows(&weights, keys.len()), values_of, T::of(1.0));
             }
         }
-        Ok((T::to_cpu_storage_owned(out), q_layout.shape().clone()))
+        out
     }
 
-    fn bwd(
-        &self,
-        q: &Tensor,
-        k: &Tensor,
-        v: &Tensor,
-        _: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let width = q.dims2()?.1;
-        if self.first_query > 0 {
-            bail!("attention of a part of the rows has no gradient");
-        }
-        let gradients = read::<T, _>(q, |q| {
-            read::<T, _>(k, |k| {
-                read::<T, _>(v, |v| {
-                    read::<T, _>(gradient, |gradient| Ok(self.backwards(width, q, k, v, gradient)))
-                })
-            })
-        })?;
-        let [of_q, of_k, of_v] = gradients;
-        Ok((Some(like(q, of_q)?), Some(like(k, of_k)?), Some(like(v, of_v)?)))
-    }
-}
-
-impl<T: Number> Attention<T> {
-    fn backwards(&self, width: usize, q: &[T], k: &[T], v: &[T], gradient: &[T]) -> [Vec<T>; 3] {
+    /// The gradients of queries, keys and values for that of $O$. Every row must have a query.
+    pub(crate) fn backward<T: Number>(&self, q: &[T], k: &[T], v: &[T], gradient: &[T]) -> [Vec<T>; 3] {
+        assert_eq!(self.first_query, 0, "attention of a part of the rows has no gradient");
+        let width = self.width;
         let [mut of_q, mut of_k, mut of_v] = [(); 3].map(|()| vec![T::of(0.0); q.len()]);
         let scale = T::of(1.0) / T::of((width / self.heads) as f64).root();
-        let (mut weights, mut dropped, mut of_weights) = (Vec::new(), Vec::new(), Vec::new());
+        let [mut weights, mut dropped, mut of_weights] =
+            [(); 3].map(|()| Vec::with_capacity(self.most_weights()));
         for (start, queries) in self.pieces() {
             let keys = start..queries.end;
             let count = keys.len();
             for head in 0..self.heads {
-                let columns = head * width / self.heads..(head + 1) * width / self.heads;
+                let columns = self.columns(head);
                 let of_queries = |values| part(values, width, queries.clone(), columns.clone());
                 let of_keys = |values| part(values, width, keys.clone(), columns.clone());
                 self.weights(of_queries(q), of_keys(k), queries.start - start, &mut weights);
@@ -208,4 +106,64 @@ impl<T: Number> Attention<T> {
         }
         [of_q, of_k, of_v]
     }
+
+    /// The columns of a head.
+    fn columns(&self, head: usize) -> Range<usize> {
+        head * self.width / self.heads..(head + 1) * self.width / self.heads
+    }
+
+    /// Rows of every sequence, cut into pieces of a few queries: (first row of the sequence, queries).
+    fn pieces(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(self.ends.iter().copied()).flat_map(|(start, end)| {
+            let first = start.max(self.first_query);
+            (first..end).step_by(QUERIES).map(move |first| (start, first..end.min(first + QUERIES)))
+        })
+    }
+
+    /// Weights of one piece, at most.
+    fn most_weights(&self) -> usize {
+        self.pieces().map(|(start, queries)| queries.len() * (queries.end - start)).max().unwrap_or(0)
+    }
+
+    /// $P$ for some queries of a sequence, row after row: as many columns as there are keys up to the newest query.
+    fn weights<T: Number>(&self, q: MatRef<'_, T>, k: MatRef<'_, T>, before: usize, weights: &mut Vec<T>) {
+        let (zero, keys) = (T::of(0.0), k.nrows());
+        weights.clear();
+        weights.resize(q.nrows() * keys, zero);
+        let scale = T::of(1.0) / T::of(q.ncols() as f64).root();
+        self.meter.product(rows_mut(weights, keys), Accum::Replace, q, k.transpose(), scale);
+        for (query, row) in weights.chunks_exact_mut(keys).enumerate() {
+            let (seen, future) = row.split_at_mut(before + query + 1);
+            let shift = largest(seen);
+            let inverse = T::of(1.0) / T::exp_shifted(seen, shift);
+            for weight in seen {
+                *weight *= inverse;
+            }
+            future.fill(zero);
+        }
+    }
+
+    /// Multiplies what belongs to some queries with the factors of the mask.
+    fn drop_some<T: Number>(&self, values: &mut [T], first: usize, head: usize, keys: usize) {
+        let Some((mask, stride)) = &self.mask else { return };
+        for (query, row) in values.chunks_exact_mut(keys).enumerate() {
+            let index = ((first + query) * self.heads + head) * stride;
+            mask.for_row(index as u64, keys, |at, factor: T| row[at] *= factor);
+        }
+    }
+}
+
+/// Some rows of a head's columns.
+fn part<T>(values: &[T], width: usize, rows_of: Range<usize>, columns: Range<usize>) -> MatRef<'_, T> {
+    rows(values, width).get(rows_of, columns)
+}
+
+fn part_mut<T>(
+    values: &mut [T],
+    width: usize,
+    rows_of: Range<usize>,
+    columns: Range<usize>,
+) -> MatMut<'_, T> {
+    rows_mut(values, width).get_mut(rows_of, columns)
 }

@@ -1,12 +1,7 @@
 //! $Y = X W + 1 b^T$.
 
-use std::marker::PhantomData;
-use std::sync::Arc;
-
-use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor};
 use faer::Accum;
 
-use super::{like, read, values};
 use crate::number::{Number, add_scaled};
 use crate::products::{Meter, rows, rows_mut};
 
@@ -14,68 +9,39 @@ use crate::products::{Meter, rows, rows_mut};
 ///
 /// Backwards, with $G = \partial / \partial Y$: $\partial / \partial X = G W^T$, $\partial / \partial W = X^T G$,
 /// $\partial / \partial b = G^T 1$. Three products of $2tmn$ operations in all.
-pub(crate) struct Linear<T> {
-    meter: Arc<Meter>,
-    number: PhantomData<T>,
+pub(crate) struct Linear<'a, T> {
+    pub(crate) weight: &'a [T],
+    pub(crate) bias: &'a [T],
+    /// Counts its products.
+    pub(crate) meter: &'a Meter,
 }
 
-impl<T> Linear<T> {
-    /// Counts its products in `meter`.
-    pub(crate) fn new(meter: &Arc<Meter>) -> Self {
-        Linear { meter: Arc::clone(meter), number: PhantomData }
-    }
-}
-
-impl<T: Number> CustomOp3 for Linear<T> {
-    fn name(&self) -> &'static str {
-        "linear"
+impl<T: Number> Linear<'_, T> {
+    /// $m$ and $n$.
+    fn widths(&self) -> (usize, usize) {
+        (self.weight.len() / self.bias.len(), self.bias.len())
     }
 
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        w: &CpuStorage,
-        w_layout: &Layout,
-        b: &CpuStorage,
-        b_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let (m, n) = w_layout.shape().dims2()?;
-        let (x, w) = (values::<T>(x, x_layout)?, values::<T>(w, w_layout)?);
-        let b = values::<T>(b, b_layout)?;
-        let t = x.len() / m;
-        let mut y = Vec::with_capacity(t * n);
-        (0..t).for_each(|_| y.extend_from_slice(b));
-        self.meter.product(rows_mut(&mut y, n), Accum::Add, rows(x, m), rows(w, n), T::of(1.0));
-        Ok((T::to_cpu_storage_owned(y), Shape::from((t, n))))
+    /// $Y$.
+    pub(crate) fn forward(&self, x: &[T]) -> Vec<T> {
+        let (m, n) = self.widths();
+        let mut y = self.bias.repeat(x.len() / m);
+        let into = rows_mut(&mut y, n);
+        self.meter.product(into, Accum::Add, rows(x, m), rows(self.weight, n), T::of(1.0));
+        y
     }
 
-    fn bwd(
-        &self,
-        x: &Tensor,
-        w: &Tensor,
-        b: &Tensor,
-        _: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let (m, n) = w.dims2()?;
+    /// $\partial / \partial X$ for $X$ and $G$; the gradients of weights and bias go to `into`, which comes as zeros.
+    pub(crate) fn backward(&self, x: &[T], g: &[T], into: [&mut [T]; 2]) -> Vec<T> {
+        let (m, n) = self.widths();
+        let [of_weight, of_bias] = into;
         let one = T::of(1.0);
-        read::<T, _>(gradient, |g| {
-            let of_x = read::<T, _>(w, |w| {
-                let mut of_x = vec![T::of(0.0); x.elem_count()];
-                let into = rows_mut(&mut of_x, m);
-                self.meter.product(into, Accum::Replace, rows(g, n), rows(w, n).transpose(), one);
-                like(x, of_x)
-            })?;
-            let of_w = read::<T, _>(x, |x| {
-                let mut of_w = vec![T::of(0.0); m * n];
-                let into = rows_mut(&mut of_w, n);
-                self.meter.product(into, Accum::Replace, rows(x, m).transpose(), rows(g, n), one);
-                like(w, of_w)
-            })?;
-            let mut of_b = vec![T::of(0.0); n];
-            g.chunks_exact(n).for_each(|row| add_scaled(&mut of_b, row, one));
-            Ok((Some(of_x), Some(of_w), Some(like(b, of_b)?)))
-        })
+        let into = rows_mut(of_weight, n);
+        self.meter.product(into, Accum::Replace, rows(x, m).transpose(), rows(g, n), one);
+        g.chunks_exact(n).for_each(|row| add_scaled(of_bias, row, one));
+        let mut of_x = vec![T::of(0.0); x.len()];
+        let into = rows_mut(&mut of_x, m);
+        self.meter.product(into, Accum::Replace, rows(g, n), rows(self.weight, n).transpose(), one);
+        of_x
     }
 }

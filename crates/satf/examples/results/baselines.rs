@@ -123,7 +123,7 @@ pub(super) fn page(data: &Path) -> Result<String, Error> {
     let mut page = head(
         "Baselines on the real datasets",
         "baselines",
-        "Test split, refit on training + validation, all items ranked, n = 10. ± is one standard error. `file` is the \
+        "Test split, refit on training + validation, all items ranked, n = 10. ± is one standard error, clustered by user. `file` is the \
          paper's tie order; `shuffle` is the mean of seeds 1-3. The paper's figures stand beside ours with a mark: \
          = within two standard errors of ours, ▲ ours is above, ▼ below. PureSVD runs with the paper's ranks and \
          scalings, the others with their defaults.\n\n\

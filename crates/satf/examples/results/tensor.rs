@@ -92,7 +92,7 @@ pub(super) fn page(data: &Path) -> Result<String, Error> {
         "GA-SATF and LA-SATF with the paper's configurations",
         "tensor",
         "Test split, refit on training + validation, ties in file order, all items ranked, n = 10: the mean of seeds 1-3 ± one \
-         standard error of the events, and the lowest and highest NDCG of the seeds. Rows in bold are the presets (random \
+         standard error, clustered by user, and the lowest and highest NDCG of the seeds. Rows in bold are the presets (random \
          start; GA-SATF with the unweighted item update, as the paper's column evidently was). The others change one switch: \
          `sketch` starts from the data, `weighted` and `unweighted` say whether the item factor is updated with the popularity \
          weights of the objective. The paper's figures carry a mark: = within two standard errors of ours, ▲ ours is above, ▼ \

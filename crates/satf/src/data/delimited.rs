@@ -1,83 +1,110 @@
 //! Columns of text: CSV, TSV, `RecBole`, `MovieLens` and the pairs of `SASRec`.
 
-use super::columns::{self, Chosen, ColumnNames};
+use std::path::{Path, PathBuf};
+
+use super::columns::{self, Chosen, Columns, Wanted};
 use super::error::{Fault, shown};
 use super::format::guess_delimiter;
-use super::intake::Intake;
-use super::log_builder::Field;
+use super::history_text::{Cell, Words};
+use super::log_builder::{Field, IdList};
 use super::records::{Record, Records, Splitting};
+use super::rows::{Next, Row};
 use super::source::Source;
-use super::{DataError, Format, time};
-use crate::interactions::Clock;
+use super::{DataError, Format};
 
 /// Which columns to take, and how many a row must have.
-#[derive(Clone, Copy)]
 struct Layout {
     chosen: Chosen,
+    columns: Columns,
     count: usize,
 }
 
-/// Reads all rows of a file of columns.
-pub(super) fn read(
-    source: &mut Source<'_>,
+/// The rows of a file of columns.
+pub(super) struct DelimitedRows<'a> {
+    source: Source<'a>,
+    path: PathBuf,
     format: Format,
-    intake: &mut Intake<'_>,
-) -> Result<(), DataError> {
-    let has_times = !intake.options.order_is_time;
-    let (splitting, mut layout) = match format {
-        Format::MovieLens => {
-            let chosen = Chosen { user: 0, item: 1, time: has_times.then_some(3) };
-            (Splitting::DoubleColon, Some(Layout { chosen, count: 4 }))
-        }
-        Format::SasRec => {
-            let chosen = Chosen { user: 0, item: 1, time: None };
-            (Splitting::Spaces, Some(Layout { chosen, count: 2 }))
-        }
-        _ => {
-            let told = intake.options.delimiter;
-            let usual =
-                if format == Format::Csv { guess_delimiter(source.peek_line()?) } else { Some(b'\t') };
-            (Splitting::Delimiter(told.or(usual).unwrap_or(b',')), None)
-        }
-    };
-    if let Some(Layout { chosen, .. }) = layout {
-        set_columns(chosen, |at| (at + 1).to_string(), intake)?;
-    }
-    let mut records = Records::new(splitting);
-    while let Some((line, record)) = records.next(source)? {
-        let record = match record {
-            Ok(record) => record,
-            Err(fault) => {
-                intake.bad_row(line, *fault)?;
-                continue;
-            }
-        };
-        let Some(Layout { chosen, count }) = layout else {
-            let (chosen, is_header) = lay_out(record, format, intake)?;
-            layout = Some(Layout { chosen, count: record.len() });
-            if !is_header {
-                take(record, chosen, line, intake)?;
-            }
-            continue;
-        };
-        if record.len() == count {
-            take(record, chosen, line, intake)?;
-        } else {
-            let found = format!("{} in {}", record.len(), shown(record.bytes()));
-            intake.bad_row(line, Fault::of_line(found, format!("{count} columns")))?;
-        }
-    }
-    Ok(())
+    wanted: Wanted,
+    records: Records,
+    layout: Option<Layout>,
 }
 
-#[inline]
-fn take(record: Record<'_>, chosen: Chosen, line: u64, intake: &mut Intake<'_>) -> Result<(), DataError> {
-    let field = |at| Field::Plain(record.field(at));
-    intake.row(line, field(chosen.user), field(chosen.item), chosen.time.map(field))
+impl<'a> DelimitedRows<'a> {
+    pub(super) fn open(mut source: Source<'a>, format: Format, wanted: Wanted) -> Result<Self, DataError> {
+        let has_times = !wanted.options.order_is_time;
+        let fixed = |time: Option<usize>, count: usize| {
+            let chosen = Chosen { user: 0, item: 1, time: time.filter(|_| has_times), is_whole: false };
+            Some(Layout { chosen, columns: Columns::numbered(chosen), count })
+        };
+        let (splitting, layout) = match format {
+            Format::MovieLens => (Splitting::DoubleColon, fixed(Some(3), 4)),
+            Format::SasRec => (Splitting::Spaces, fixed(None, 2)),
+            _ => {
+                let told = wanted.options.delimiter;
+                let usual =
+                    if format == Format::Csv { guess_delimiter(source.peek_line()?) } else { Some(b'\t') };
+                (Splitting::Delimiter(told.or(usual).unwrap_or(b',')), None)
+            }
+        };
+        let path = source.path().to_owned();
+        Ok(DelimitedRows { source, path, format, wanted, records: Records::new(splitting), layout })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn text_bytes(&self) -> u64 {
+        self.source.text_bytes()
+    }
+
+    #[inline]
+    pub(super) fn next<T>(
+        &mut self,
+        take: impl FnOnce(&Columns, Row<'_>) -> T,
+    ) -> Result<Next<T>, DataError> {
+        loop {
+            let Some((line, record)) = self.records.next(&mut self.source)? else { return Ok(Next::End) };
+            let record = match record {
+                Ok(record) => record,
+                Err(fault) => return Ok(Next::Bad(line, fault)),
+            };
+            let layout = if let Some(layout) = &self.layout {
+                layout
+            } else {
+                let (layout, is_header) = lay_out(record, &self.path, self.format, &self.wanted)?;
+                let layout = self.layout.insert(layout);
+                if is_header {
+                    continue;
+                }
+                layout
+            };
+            if record.len() != layout.count {
+                let found = format!("{} in {}", record.len(), shown(record.bytes()));
+                let fault = Fault::of_line(found, format!("{} columns", layout.count));
+                return Ok(Next::Bad(line, Box::new(fault)));
+            }
+            let field = |at| Field::Plain(record.field(at));
+            let chosen = layout.chosen;
+            let (user, time) = (field(chosen.user), chosen.time.map(field));
+            if chosen.is_whole {
+                let (cell, words) = (Cell(record.field(chosen.item)), Words(record.field(chosen.item)));
+                let list: &dyn IdList = if self.format == Format::RecBole { &words } else { &cell };
+                let row = Row { line, user, item: Field::List(list), time };
+                return Ok(Next::Row(take(&layout.columns, row)));
+            }
+            return Ok(Next::Row(take(&layout.columns, Row { line, user, item: field(chosen.item), time })));
+        }
+    }
 }
 
 /// Finds the columns from the first record, and whether that is a header.
-fn lay_out(record: Record<'_>, format: Format, intake: &mut Intake<'_>) -> Result<(Chosen, bool), DataError> {
+fn lay_out(
+    record: Record<'_>,
+    path: &Path,
+    format: Format,
+    wanted: &Wanted,
+) -> Result<(Layout, bool), DataError> {
     let names: Vec<String> = (0..record.len())
         .map(|at| {
             let name = String::from_utf8_lossy(record.field(at)).into_owned();
@@ -87,39 +114,13 @@ fn lay_out(record: Record<'_>, format: Format, intake: &mut Intake<'_>) -> Resul
             }
         })
         .collect();
-    let options = intake.options;
-    let is_header = match options.header {
-        _ if format == Format::RecBole => true,
-        Some(told) => told,
-        None => {
-            let asked = [&options.user_column, &options.item_column, &options.time_column];
-            let is_asked_for = asked.into_iter().flatten().any(|asked| names.contains(asked));
-            let has_time = names.iter().any(|name| time::looks_like_time(name.as_bytes()));
-            let has_common_name = names.iter().any(|name| columns::is_common_name(name));
-            // A row of two columns has no time that could tell it from a header.
-            !has_time && (is_asked_for || has_common_name || names.len() > 2)
-        }
-    };
-    let chosen = if is_header {
-        columns::choose(intake.path(), &names, options)?
+    let is_header = format == Format::RecBole || columns::is_header(&names, wanted);
+    let (chosen, columns) = if is_header {
+        let chosen = columns::choose(path, &names, wanted)?;
+        (chosen, Columns::named(chosen, &names))
     } else {
-        columns::choose_unnamed(intake.path(), names.len(), options)?
+        let chosen = columns::choose_unnamed(path, names.len(), wanted)?;
+        (chosen, Columns::numbered(chosen))
     };
-    let name = |at: usize| if is_header { shown(names[at].as_bytes()) } else { (at + 1).to_string() };
-    set_columns(chosen, name, intake)?;
-    Ok((chosen, is_header))
-}
-
-fn set_columns(
-    chosen: Chosen,
-    name: impl Fn(usize) -> String,
-    intake: &mut Intake<'_>,
-) -> Result<(), DataError> {
-    let names = ColumnNames {
-        user: name(chosen.user).into(),
-        item: name(chosen.item).into(),
-        time: chosen.time.map(|at| name(at).into()),
-    };
-    let clock = if chosen.time.is_some() { Clock::Calendar } else { Clock::RowOrder };
-    intake.set_columns(names, clock)
+    Ok((Layout { chosen, columns, count: names.len() }, is_header))
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::byte_size::ByteSize;
 use crate::monitor::Cancelled;
 
 /// Why a log cannot be read or written.
@@ -119,9 +120,23 @@ pub enum DataError {
         /// What the decoder says.
         reason: Box<str>,
     },
+    /// Something follows what was packed.
+    #[error("{}: bytes that are not {compression} follow the {compression} data, which ends whole after line {line}{}\n\
+        hint: was something appended to it? unpack it by hand, look at its end, and give the unpacked file", path.display(),
+        begin.as_ref().map(|begin| format!("; they begin with {begin}")).unwrap_or_default())]
+    Trailing {
+        /// The file.
+        path: PathBuf,
+        /// `gzip` or `zstd`.
+        compression: &'static str,
+        /// The last whole line that came out.
+        line: u64,
+        /// What follows, if it is known, shortened, control characters escaped.
+        begin: Option<Box<str>>,
+    },
     /// A line (or a quoted record) is longer than any row can be.
-    #[error("{}, line {line}: longer than {limit} bytes; is this the right format, or a quote left open?",
-        path.display())]
+    #[error("{}, line {line}: longer than {}; is this the right format, or a quote left open?",
+        path.display(), ByteSize(*limit as u64))]
     LineTooLong {
         /// The file.
         path: PathBuf,
@@ -166,6 +181,21 @@ pub enum DataError {
         /// What the decoder says.
         reason: Box<str>,
     },
+    /// A Parquet file that comes through a pipe.
+    #[error("{}: Parquet is read from its end, which a pipe cannot give; save it to a file and name that file",
+        path.display())]
+    NotSeekable {
+        /// The pipe.
+        path: PathBuf,
+    },
+    /// A temporary file cannot be written or read.
+    #[error("cannot sort rows in temporary files in {}: {source}", path.display())]
+    Temporary {
+        /// The folder of temporary files.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// A prepared log of a later version of this crate.
     #[error("{}: a prepared log of version {version:?}, this program reads version 1", path.display())]
     Version {
@@ -189,8 +219,31 @@ pub enum DataError {
 
 impl DataError {
     pub(super) fn open(path: &Path, source: io::Error) -> Self {
+        if is_cancelled(&source) {
+            return Cancelled.into();
+        }
         DataError::Io { path: path.to_owned(), source }
     }
+
+    pub(super) fn write(path: &Path, source: io::Error) -> Self {
+        if is_cancelled(&source) {
+            return Cancelled.into();
+        }
+        DataError::Write { path: path.to_owned(), source }
+    }
+}
+
+/// Whether an error of a reader or a writer is the wish to stop, in its clothes.
+pub(super) fn is_cancelled(error: &io::Error) -> bool {
+    error.get_ref().and_then(|cause| cause.downcast_ref::<Cancelled>()).is_some()
+}
+
+/// What a decoder says of bytes after the end of what it unpacks.
+#[derive(Debug, thiserror::Error)]
+#[error("bytes follow that are not part of it; they begin with {begin}")]
+pub(super) struct TrailingBytes {
+    /// The first of them, shortened, control characters escaped.
+    pub(super) begin: String,
 }
 
 /// Where a time stands, and what unit it seems to be in.
@@ -292,7 +345,7 @@ pub(super) fn shown(bytes: &[u8]) -> String {
         }
     }
     text.push('"');
-    if left == 0 { format!("{text}... ({} bytes)", bytes.len()) } else { text }
+    if left == 0 { format!("{text}... ({})", ByteSize(bytes.len() as u64)) } else { text }
 }
 
 #[cfg(test)]
@@ -304,6 +357,6 @@ mod tests {
         assert_eq!(shown("né 'x'".as_bytes()), "\"né 'x'\"");
         assert_eq!(shown(b"a\x00\"\n\xff"), r#""a\0\"\n\xff""#);
         let long = shown(&vec![b'x'; 100_000]);
-        assert!(long.len() < 100 && long.ends_with("... (100000 bytes)"), "{long}");
+        assert!(long.len() < 100 && long.ends_with("... (97.7 KiB)"), "{long}");
     }
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use memchr::memchr;
 use memchr::memmem;
 
+use super::columns::Wanted;
 use super::error::shown;
 use super::source::Source;
 use super::{DataError, time};
@@ -24,7 +25,7 @@ pub enum Format {
     Amazon,
     /// Steam reviews: one Python dictionary a line with `username`, `product_id`, `date`.
     Steam,
-    /// One JSON object a line.
+    /// One JSON object a line, or a list of objects.
     JsonLines,
     /// `RecBole`'s atomic files: tabs, and a header of `name:type`.
     RecBole,
@@ -87,9 +88,16 @@ impl FromStr for Format {
 }
 
 /// The format of a file, from its first line that is not blank.
-pub(super) fn detect(source: &mut Source<'_>, has_delimiter: bool) -> Result<Format, DataError> {
+pub(super) fn detect(source: &mut Source<'_>, wanted: &Wanted) -> Result<Format, DataError> {
     if source.is_parquet() {
         return Ok(Format::Parquet);
+    }
+    let has_delimiter = wanted.options.delimiter.is_some();
+    // A list may be one endless line. Of a log it holds objects, of histories it may hold lists.
+    match source.leading()? {
+        [Some(b'['), Some(b'{')] if !has_delimiter => return Ok(Format::JsonLines),
+        [Some(b'['), _] if !has_delimiter && wanted.is_histories() => return Ok(Format::JsonLines),
+        _ => {}
     }
     let path = source.path().to_owned();
     let line = source.peek_line()?;

@@ -8,7 +8,7 @@ use super::columns::Role;
 use super::error::{Fault, shown};
 use super::log_builder::{Field, MOST, Rejection};
 use super::{DataError, IdType};
-use crate::interactions::Ids;
+use crate::interactions::{Id, Ids};
 
 /// Room for an integer written out.
 #[derive(Default)]
@@ -111,6 +111,27 @@ impl Interner {
         }
     }
 
+    /// The id itself, as the type of its column has it. The first one decides about that type, and no id is kept.
+    pub(super) fn read<'a>(
+        &mut self,
+        field: Field<'a>,
+        digits: &'a mut Digits,
+        column: &str,
+    ) -> Result<Id<'a>, Box<Fault>> {
+        let id = match self.locate(field, digits, column)? {
+            Located::NewInteger(id, _) => Id::Integer(id),
+            Located::NewText(id, _) => Id::Text(id),
+            Located::Known(_) => unreachable!("invariant: no id is kept"),
+        };
+        if matches!(self.known, Known::Undecided) {
+            self.known = match id {
+                Id::Integer(_) => Known::Integers(Vec::new()),
+                Id::Text(_) => Known::Texts { text: String::new(), ends: Vec::new() },
+            };
+        }
+        Ok(id)
+    }
+
     /// An id in a column of integers that stands there as text.
     #[inline]
     fn locate_digits<'a>(
@@ -171,6 +192,7 @@ impl Interner {
                 | Field::Text([])
                 | Field::Missing
                 | Field::Other(_)
+                | Field::List(_)
                 | Field::Float(_)
                 | Field::Micros(_)
         );

@@ -1,19 +1,21 @@
-//! One JSON object a line: Amazon reviews and any other.
+//! JSON objects, one a line or the elements of a list: Amazon reviews and any other.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::path::Path;
 
 use memchr::memchr;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::columns::{self, ColumnNames, Role};
+use super::columns::{self, Chosen, Columns, Role, Wanted};
 use super::error::{Fault, shown};
-use super::intake::Intake;
+use super::history_text::JsonList;
+use super::json_texts::JsonTexts;
 use super::log_builder::Field;
 use super::records::nul_fault;
+use super::rows::{Next, Row};
 use super::source::Source;
-use super::{DataError, Format};
-use crate::interactions::Clock;
+use super::{DataError, Format, ReadOptions};
 
 /// The keys of the three values in every object.
 #[derive(Clone, Debug)]
@@ -21,30 +23,37 @@ pub(super) struct Keys {
     pub(super) user: String,
     pub(super) item: String,
     pub(super) time: Option<String>,
+    /// Whether the item's value is a whole history.
+    is_whole: bool,
 }
 
 impl Keys {
     /// The keys a format is known for, those asked for put in their place.
-    pub(super) fn fixed(user: &str, item: &str, time: &str, intake: &Intake<'_>) -> Keys {
-        let options = intake.options;
+    pub(super) fn fixed(user: &str, item: &str, time: &str, options: &ReadOptions) -> Keys {
         let key = |role, usual: &str| options.column(role).unwrap_or(usual).to_owned();
         Keys {
             user: key(Role::User, user),
             item: key(Role::Item, item),
             time: (!options.order_is_time).then(|| key(Role::Time, time)),
+            is_whole: false,
         }
     }
 
-    /// Tells the intake what the values are called.
-    pub(super) fn announce(&self, intake: &mut Intake<'_>) -> Result<(), DataError> {
-        let name = |key: &str| shown(key.as_bytes()).into();
-        let names = ColumnNames {
-            user: name(&self.user),
-            item: name(&self.item),
-            time: self.time.as_deref().map(name),
-        };
-        let clock = if self.time.is_some() { Clock::Calendar } else { Clock::RowOrder };
-        intake.set_columns(names, clock)
+    fn chosen(chosen: Chosen, names: &[String]) -> Keys {
+        Keys {
+            user: names[chosen.user].clone(),
+            item: names[chosen.item].clone(),
+            time: chosen.time.map(|at| names[at].clone()),
+            is_whole: chosen.is_whole,
+        }
+    }
+
+    /// What the values are called and mean.
+    pub(super) fn columns(&self) -> Columns {
+        let names = [Some(&self.user), Some(&self.item), self.time.as_ref()];
+        let names: Vec<String> = names.into_iter().flatten().cloned().collect();
+        let time = self.time.is_some().then_some(2);
+        Columns::named(Chosen { user: 0, item: 1, time, is_whole: self.is_whole }, &names)
     }
 
     /// What the value of `key` is for.
@@ -53,7 +62,7 @@ impl Keys {
         if key == self.user.as_bytes() {
             Some(Role::User)
         } else if key == self.item.as_bytes() {
-            Some(Role::Item)
+            Some(if self.is_whole { Role::History } else { Role::Item })
         } else if self.time.as_ref().is_some_and(|time| key == time.as_bytes()) {
             Some(Role::Time)
         } else {
@@ -62,63 +71,100 @@ impl Keys {
     }
 }
 
-/// Reads all rows of a file of JSON objects.
-pub(super) fn read(
-    source: &mut Source<'_>,
-    format: Format,
-    intake: &mut Intake<'_>,
-) -> Result<(), DataError> {
-    let mut keys = None;
-    if format == Format::Amazon {
-        let known = Keys::fixed("reviewerID", "asin", "unixReviewTime", intake);
-        known.announce(intake)?;
-        keys = Some(known);
-    }
-    while let Some(line) = source.next_line()? {
-        let number = line.number;
-        let text = source.text(line);
-        if memchr(0, text).is_some() {
-            intake.bad_row(number, nul_fault(text))?;
-            continue;
-        }
-        let keys = match &mut keys {
-            Some(keys) => keys,
-            // The first object shows what the keys are.
-            unknown @ None => match parse(text, KeyList) {
-                Ok(names) => {
-                    let chosen = columns::choose(intake.path(), &names, intake.options)?;
-                    let found = unknown.insert(Keys {
-                        user: names[chosen.user].clone(),
-                        item: names[chosen.item].clone(),
-                        time: chosen.time.map(|at| names[at].clone()),
-                    });
-                    found.announce(intake)?;
-                    found
-                }
-                Err(fault) => {
-                    intake.bad_row(number, *fault)?;
-                    continue;
-                }
-            },
-        };
-        match parse(text, Row(keys)) {
-            Ok([user, item, time]) => {
-                let time = keys.time.is_some().then(|| time.field());
-                intake.row(number, user.field(), item.field(), time)?;
-            }
-            Err(fault) => intake.bad_row(number, *fault)?,
-        }
-    }
-    Ok(())
+/// The rows of a file of JSON objects. Where histories are wanted, a list of ids is a history of its own, and its user is its number from 1.
+pub(super) struct JsonRows<'a> {
+    texts: JsonTexts<'a>,
+    wanted: Wanted,
+    known: Option<(Keys, Columns)>,
+    /// What a value is expected to be.
+    expected: &'static str,
+    lists: i64,
 }
 
-fn parse<'a, S: DeserializeSeed<'a>>(text: &'a [u8], seed: S) -> Result<S::Value, Box<Fault>> {
+impl<'a> JsonRows<'a> {
+    pub(super) fn open(source: Source<'a>, format: Format, wanted: Wanted) -> Result<Self, DataError> {
+        let known = (format == Format::Amazon).then(|| {
+            let keys = Keys::fixed("reviewerID", "asin", "unixReviewTime", &wanted.options);
+            let columns = keys.columns();
+            (keys, columns)
+        });
+        let expected = match &known {
+            None if wanted.is_histories() => {
+                "a history such as {\"user_id\": \"ann\", \"history\": [\"tent\", \"sleeping bag\"]}"
+            }
+            _ => "a JSON object",
+        };
+        Ok(JsonRows { texts: JsonTexts::open(source)?, wanted, known, expected, lists: 0 })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.texts.path()
+    }
+
+    pub(super) fn text_bytes(&self) -> u64 {
+        self.texts.text_bytes()
+    }
+
+    #[inline]
+    pub(super) fn next<T>(
+        &mut self,
+        take: impl FnOnce(&Columns, Row<'_>) -> T,
+    ) -> Result<Next<T>, DataError> {
+        let Some(line) = self.texts.advance()? else { return Ok(Next::End) };
+        let text = self.texts.text();
+        if memchr(0, text).is_some() {
+            return Ok(Next::Bad(line, Box::new(nul_fault(text))));
+        }
+        if self.wanted.is_histories() && text.first() == Some(&b'[') {
+            self.lists += 1;
+            return Ok(match parse(text, AnyValue { keeps_lists: true }, self.expected) {
+                Ok(list) => {
+                    let user = Field::Integer(self.lists);
+                    Next::Row(take(&bare_lists(), Row { line, user, item: list.field(), time: None }))
+                }
+                Err(fault) => Next::Bad(line, fault),
+            });
+        }
+        let (keys, columns) = match &self.known {
+            Some((keys, columns)) => (keys, columns),
+            // The first object shows what the keys are.
+            None => match parse(text, KeyList, self.expected) {
+                Ok(names) => {
+                    let chosen = columns::choose(self.texts.path(), &names, &self.wanted)?;
+                    let keys = Keys::chosen(chosen, &names);
+                    let columns = keys.columns();
+                    let (keys, columns) = self.known.insert((keys, columns));
+                    (&*keys, &*columns)
+                }
+                Err(fault) => return Ok(Next::Bad(line, fault)),
+            },
+        };
+        Ok(match parse(text, RowOf(keys), self.expected) {
+            Ok([user, item, time]) => {
+                let time = keys.time.is_some().then(|| time.field());
+                Next::Row(take(columns, Row { line, user: user.field(), item: item.field(), time }))
+            }
+            Err(fault) => Next::Bad(line, fault),
+        })
+    }
+}
+
+/// Lists that stand alone have no names.
+fn bare_lists() -> Columns {
+    Columns::numbered(Chosen { user: 0, item: 1, time: None, is_whole: true })
+}
+
+fn parse<'a, S: DeserializeSeed<'a>>(
+    text: &'a [u8],
+    seed: S,
+    expected: &str,
+) -> Result<S::Value, Box<Fault>> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
     value.map_err(|error| {
         // The parser counts lines too, and here there is only one.
         let reason = error.to_string().replace(" at line 1 column", " at byte");
-        Box::new(Fault::of_line(format!("{} ({reason})", shown(text)), "a JSON object"))
+        Box::new(Fault::of_line(format!("{} ({reason})", shown(text)), expected))
     })
 }
 
@@ -127,6 +173,7 @@ enum Value<'a> {
     Missing,
     Text(Cow<'a, str>),
     Number(Field<'static>),
+    List(JsonList<'a>),
     Other(&'static str),
 }
 
@@ -136,6 +183,7 @@ impl Value<'_> {
             Value::Missing => Field::Missing,
             Value::Text(text) => Field::Text(text.as_bytes()),
             Value::Number(number) => *number,
+            Value::List(list) => Field::List(list),
             Value::Other(what) => Field::Other(what),
         }
     }
@@ -169,9 +217,9 @@ impl<'de> Visitor<'de> for KeyList {
 }
 
 /// Takes user, item and time out of an object.
-struct Row<'k>(&'k Keys);
+struct RowOf<'k>(&'k Keys);
 
-impl<'de> DeserializeSeed<'de> for Row<'_> {
+impl<'de> DeserializeSeed<'de> for RowOf<'_> {
     type Value = [Value<'de>; 3];
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -179,7 +227,7 @@ impl<'de> DeserializeSeed<'de> for Row<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Row<'_> {
+impl<'de> Visitor<'de> for RowOf<'_> {
     type Value = [Value<'de>; 3];
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -191,14 +239,15 @@ impl<'de> Visitor<'de> for Row<'_> {
         while let Some(role) = map.next_key_seed(Key(self.0))? {
             let at = match role {
                 Some(Role::User) => 0,
-                Some(Role::Item) => 1,
+                Some(Role::Item | Role::History) => 1,
                 Some(Role::Time) => 2,
                 None => {
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
             };
-            values[at] = map.next_value_seed(AnyValue)?;
+            let keeps_lists = role == Some(Role::History);
+            values[at] = map.next_value_seed(AnyValue { keeps_lists })?;
         }
         Ok(values)
     }
@@ -227,8 +276,10 @@ impl Visitor<'_> for Key<'_> {
     }
 }
 
-/// Reads a value of any type; what is no id and no time is passed over.
-struct AnyValue;
+/// Reads a value of any type; what is no id, no time and no list of ids is passed over.
+struct AnyValue {
+    keeps_lists: bool,
+}
 
 impl<'de> DeserializeSeed<'de> for AnyValue {
     type Value = Value<'de>;
@@ -275,6 +326,13 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value<'de>, A::Error> {
+        if self.keeps_lists {
+            let mut entries = Vec::new();
+            while let Some(entry) = list.next_element()? {
+                entries.push(entry);
+            }
+            return Ok(Value::List(JsonList(entries)));
+        }
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Value::Other("a list"))
     }

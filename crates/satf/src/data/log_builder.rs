@@ -1,5 +1,6 @@
 //! Rows come in with ids as written; a log with dense, ranked indices comes out.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +9,9 @@ use super::error::{Fault, shown};
 use super::interner::{Digits, Interner};
 use super::time::TimeReader;
 use super::{DataError, ReadOptions};
-use crate::interactions::{Clock, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
+use crate::interactions::{
+    Clock, Ids, Interaction, Interactions, ItemIndex, OwnedHistory, Timestamp, UserIndex,
+};
 
 /// The most users, items or rows of a log: the largest `u32` marks "none" in places.
 pub(super) const MOST: usize = u32::MAX as usize - 1;
@@ -28,6 +31,8 @@ pub(super) enum Field<'a> {
     Float(f64),
     /// A time in microseconds since 1970.
     Micros(i64),
+    /// A list of ids, where a file may hold whole histories.
+    List(&'a dyn IdList),
     /// Something that is neither id nor time, by name: `null`, `a list`.
     Other(&'static str),
     /// Nothing stands there.
@@ -43,8 +48,21 @@ impl Field<'_> {
             Field::Integer(number) | Field::Micros(number) => number.to_string(),
             Field::Unsigned(number) => number.to_string(),
             Field::Float(number) => number.to_string(),
+            Field::List(_) => "a list".to_owned(),
             Field::Other(what) => (*what).to_owned(),
         }
+    }
+}
+
+/// A list of ids as a file has it.
+pub(super) trait IdList {
+    /// Adds the items, oldest first, to a history.
+    fn push_to(&self, catalog: &Ids, history: &mut OwnedHistory) -> Result<(), Box<Fault>>;
+}
+
+impl fmt::Debug for dyn IdList + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
     }
 }
 
@@ -156,7 +174,6 @@ impl LogBuilder {
 mod tests {
     use super::*;
     use crate::data::IdType;
-    use crate::interactions::Ids;
 
     fn push(builder: &mut LogBuilder, user: Field<'_>, item: Field<'_>) -> Result<(), String> {
         let names = ColumnNames { user: "u".into(), item: "i".into(), time: None };

@@ -9,36 +9,52 @@
 //! the id in its first row is one in its shortest spelling (`7`, not `007`); JSON, Python and Parquet say it
 //! themselves. Times become microseconds since 1970 in UTC; a time without a zone is taken as UTC.
 
+mod atomic_file;
+mod boosts;
 mod columns;
 mod delimited;
 mod error;
+mod file_identity;
 mod format;
+mod gzip;
+mod history_text;
 mod intake;
 mod interner;
 mod json;
+mod json_texts;
 mod log_builder;
 mod options;
 mod parquet;
 mod python_literal;
 mod recommendations;
 mod records;
+mod rows;
 mod source;
 mod steam;
-mod time;
+pub(crate) mod time;
 mod titles;
 mod user_histories;
+mod waiting;
 mod write;
 
 use std::fs;
 use std::path::PathBuf;
 
+pub use atomic_file::{check_writable, discard_unfinished, write_atomically};
+pub use boosts::{Boost, read_boosts};
 pub use error::{DataError, Place};
+pub use file_identity::FileIdentity;
 pub use format::Format;
+pub use history_text::{HistoryTextError, parse_history};
 pub use options::{FileReport, IdType, ReadOptions, ReadReport, TimeUnit};
-pub use recommendations::{RecommendationFormat, RecommendationWriter};
+pub use recommendations::{
+    ExplanationRow, RecommendationColumns, RecommendationFormat, RecommendationRow, RecommendationWriter,
+};
 pub use titles::{Titles, read_titles};
-pub use user_histories::{UserHistories, UserHistory};
-pub use write::{LogFormat, check_writable, write_atomically, write_log};
+pub use user_histories::{HistoryOptions, UserHistories, UserHistory};
+pub use write::{LogFormat, write_log};
+
+pub(crate) use parquet::moments;
 
 use crate::interactions::Interactions;
 use crate::monitor::Monitor;
@@ -65,28 +81,7 @@ pub fn read_log(
     monitor.begin("reading", total);
     let mut intake = Intake::new(options, monitor);
     for path in paths {
-        let mut source = Source::open(path, monitor)?;
-        let format = match options.format {
-            Some(format) => format,
-            None => format::detect(&mut source, options.delimiter.is_some())?,
-        };
-        intake.begin_file(path);
-        let text_bytes = match format {
-            Format::MovieLens | Format::Csv | Format::Tsv | Format::RecBole | Format::SasRec => {
-                delimited::read(&mut source, format, &mut intake)?;
-                source.text_bytes()
-            }
-            Format::Amazon | Format::JsonLines => {
-                json::read(&mut source, format, &mut intake)?;
-                source.text_bytes()
-            }
-            Format::Steam => {
-                steam::read(&mut source, &mut intake)?;
-                source.text_bytes()
-            }
-            Format::Parquet => parquet::read(source, &mut intake)?,
-        };
-        intake.end_file(format, text_bytes)?;
+        intake.read(Source::open(path, monitor)?)?;
     }
     intake.finish()
 }

@@ -1,13 +1,15 @@
 //! A file as a stream of lines: opened, unpacked, counted, never held whole.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
-use super::DataError;
-use crate::monitor::Monitor;
+use super::error::{TrailingBytes, is_cancelled};
+use super::waiting::Waiting;
+use super::{DataError, gzip};
+use crate::monitor::{Monitor, check_cancelled};
 
 /// What is read to tell packed files and Parquet from text.
 pub(super) const MAGIC_LENGTH: u64 = 4;
@@ -41,15 +43,31 @@ pub(super) struct Source<'a> {
     at_end: bool,
     line: u64,
     text_bytes: u64,
+    monitor: &'a dyn Monitor,
 }
 
 impl<'a> Source<'a> {
     pub(super) fn open(path: &Path, monitor: &'a dyn Monitor) -> Result<Self, DataError> {
-        Source::from_reader(path, File::open(path).map_err(|source| DataError::open(path, source))?, monitor)
+        let failed = |source| DataError::open(path, source);
+        if fs::metadata(path).map_err(failed)?.is_file() {
+            return Source::new(path, File::open(path).map_err(failed)?, monitor);
+        }
+        // Even opening a pipe waits for whoever writes it.
+        let owned = path.to_owned();
+        Source::new(path, Waiting::new(|| File::open(owned), monitor).map_err(failed)?, monitor)
     }
 
-    /// The same from anything that can be read; `path` is what messages call it.
+    /// The same from a reader that may keep us waiting, such as standard input; `path` is what messages call it.
     pub(super) fn from_reader(
+        path: &Path,
+        reader: impl Read + Send + 'static,
+        monitor: &'a dyn Monitor,
+    ) -> Result<Self, DataError> {
+        let waiting = Waiting::new(|| Ok(reader), monitor);
+        Source::new(path, waiting.map_err(|source| DataError::open(path, source))?, monitor)
+    }
+
+    fn new(
         path: &Path,
         mut file: impl Read + Send + 'a,
         monitor: &'a dyn Monitor,
@@ -63,13 +81,13 @@ impl<'a> Source<'a> {
             return Err(DataError::Empty { path: path.to_owned() });
         }
         monitor.advance(magic.len() as u64);
-        let is_gzip = magic.starts_with(&[0x1F, 0x8B]);
-        let is_zstd = magic == [0x28, 0xB5, 0x2F, 0xFD];
+        let is_gzip = magic.starts_with(&gzip::MAGIC);
+        let is_zstd = is_zstd(&magic);
         let is_parquet = magic == *b"PAR1";
         let file = BufReader::with_capacity(CHUNK, Watched { file, monitor });
         let file = io::Cursor::new(magic).chain(file);
         let (reader, compression): (Box<dyn Read + Send + 'a>, _) = if is_gzip {
-            (Box::new(flate2::bufread::MultiGzDecoder::new(file)), Some("gzip"))
+            (Box::new(gzip::Streams::new(file)), Some("gzip"))
         } else if is_zstd {
             let decoder = zstd::stream::read::Decoder::with_buffer(file);
             (Box::new(decoder.map_err(|source| DataError::open(path, source))?), Some("zstd"))
@@ -87,6 +105,7 @@ impl<'a> Source<'a> {
             at_end: false,
             line: 0,
             text_bytes: 0,
+            monitor,
         };
         // Parquet is read from its end, not from here.
         while source.end < 3 && !source.at_end && !is_parquet {
@@ -118,6 +137,39 @@ impl<'a> Source<'a> {
     /// Bytes of text unpacked so far.
     pub(super) fn text_bytes(&self) -> u64 {
         self.text_bytes
+    }
+
+    /// The first two bytes that are not blank, left where they are.
+    pub(super) fn leading(&mut self) -> Result<[Option<u8>; 2], DataError> {
+        loop {
+            let unread = &self.buffer[self.start..self.end];
+            let mut bytes = unread.iter().copied().filter(|byte| !byte.is_ascii_whitespace());
+            let leading = [bytes.next(), bytes.next()];
+            if leading[1].is_some() || self.at_end || unread.len() > LONGEST_LINE {
+                return Ok(leading);
+            }
+            self.fill()?;
+        }
+    }
+
+    /// What is read and not yet handed out, at least a byte of it; empty at the end of the file.
+    pub(super) fn chunk(&mut self) -> Result<&[u8], DataError> {
+        while self.start == self.end && !self.at_end {
+            self.fill()?;
+        }
+        Ok(&self.buffer[self.start..self.end])
+    }
+
+    /// Takes so many bytes of [`Source::chunk`].
+    pub(super) fn consume(&mut self, count: usize) {
+        let taken = &self.buffer[self.start..self.start + count];
+        self.line += memchr_iter(b'\n', taken).count() as u64;
+        self.start += count;
+    }
+
+    /// How many lines are behind.
+    pub(super) fn lines(&self) -> u64 {
+        self.line
     }
 
     /// The next line that is not blank, left where it is; empty at the end of the file.
@@ -197,6 +249,8 @@ impl<'a> Source<'a> {
     }
 
     fn fill(&mut self) -> Result<(), DataError> {
+        // Here and not with the rows alone: a file may have none, and never end.
+        check_cancelled(self.monitor)?;
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -221,16 +275,37 @@ impl<'a> Source<'a> {
     fn failed(&self, error: io::Error) -> DataError {
         let path = self.path.clone();
         let line = self.line;
+        let trailing = error.get_ref().and_then(|cause| cause.downcast_ref::<TrailingBytes>());
         match self.compression {
+            Some(compression) if trailing.is_some() || self.is_after_zstd(&error) => {
+                let begin = trailing.map(|trailing| trailing.begin.as_str().into());
+                DataError::Trailing { path, compression, line, begin }
+            }
             Some(compression) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 DataError::Truncated { path, compression, line }
             }
             // An error of the system has a number; one of the decoder has not.
-            Some(compression) if error.raw_os_error().is_none() => {
+            Some(compression) if error.raw_os_error().is_none() && !is_cancelled(&error) => {
                 DataError::Corrupt { path, compression, line, reason: error.to_string().into() }
             }
-            _ => DataError::Io { path, source: error },
+            _ => DataError::open(&path, error),
         }
+    }
+
+    /// Whether the zstd decoder met something else than zstd after it had unpacked something.
+    fn is_after_zstd(&self, error: &io::Error) -> bool {
+        self.compression == Some("zstd")
+            && self.text_bytes > 0
+            && error.to_string().contains("Unknown frame descriptor")
+    }
+}
+
+/// Whether a file begins as zstd does: with data, or with a frame to skip, which other programs put their notes in.
+fn is_zstd(magic: &[u8]) -> bool {
+    match magic {
+        [0x28, 0xB5, 0x2F, 0xFD] => true,
+        [kind, 0x2A, 0x4D, 0x18] => kind & 0xF0 == 0x50,
+        _ => false,
     }
 }
 

@@ -1,37 +1,61 @@
 //! Steam reviews: one Python dictionary a line.
 
+use std::path::Path;
+
 use memchr::memchr;
 
 use super::DataError;
-use super::columns::Role;
+use super::columns::{Columns, Role, Wanted};
 use super::error::{Fault, shown};
-use super::intake::Intake;
 use super::json::Keys;
 use super::log_builder::Field;
 use super::python_literal::{Dictionary, Value};
 use super::records::nul_fault;
+use super::rows::{Next, Row};
 use super::source::Source;
 
-/// Reads all rows of a file of Python dictionaries.
-pub(super) fn read(source: &mut Source<'_>, intake: &mut Intake<'_>) -> Result<(), DataError> {
-    let keys = Keys::fixed("username", "product_id", "date", intake);
-    keys.announce(intake)?;
-    // Strings with escapes are spelled out here, one buffer for each of the three.
-    let mut spelled = [Vec::new(), Vec::new(), Vec::new()];
-    while let Some(line) = source.next_line()? {
-        let text = source.text(line);
-        if memchr(0, text).is_some() {
-            intake.bad_row(line.number, nul_fault(text))?;
-            continue;
-        }
-        match parse(text, &keys, &mut spelled) {
-            Ok([user, item, time]) => {
-                intake.row(line.number, user, item, keys.time.is_some().then_some(time))?;
-            }
-            Err(fault) => intake.bad_row(line.number, *fault)?,
-        }
+/// The rows of a file of Python dictionaries.
+pub(super) struct SteamRows<'a> {
+    source: Source<'a>,
+    keys: Keys,
+    columns: Columns,
+    /// Strings with escapes are spelled out here, one buffer for each of the three.
+    spelled: [Vec<u8>; 3],
+}
+
+impl<'a> SteamRows<'a> {
+    pub(super) fn open(source: Source<'a>, wanted: &Wanted) -> Self {
+        let keys = Keys::fixed("username", "product_id", "date", &wanted.options);
+        let columns = keys.columns();
+        SteamRows { source, keys, columns, spelled: [Vec::new(), Vec::new(), Vec::new()] }
     }
-    Ok(())
+
+    pub(super) fn path(&self) -> &Path {
+        self.source.path()
+    }
+
+    pub(super) fn text_bytes(&self) -> u64 {
+        self.source.text_bytes()
+    }
+
+    #[inline]
+    pub(super) fn next<T>(
+        &mut self,
+        take: impl FnOnce(&Columns, Row<'_>) -> T,
+    ) -> Result<Next<T>, DataError> {
+        let Some(line) = self.source.next_line()? else { return Ok(Next::End) };
+        let text = self.source.text(line);
+        if memchr(0, text).is_some() {
+            return Ok(Next::Bad(line.number, Box::new(nul_fault(text))));
+        }
+        Ok(match parse(text, &self.keys, &mut self.spelled) {
+            Ok([user, item, time]) => {
+                let time = self.keys.time.is_some().then_some(time);
+                Next::Row(take(&self.columns, Row { line: line.number, user, item, time }))
+            }
+            Err(fault) => Next::Bad(line.number, fault),
+        })
+    }
 }
 
 #[inline]
@@ -49,7 +73,7 @@ fn parse<'a>(
     while let Some(key) = dictionary.next_key().map_err(malformed)? {
         let at = match keys.role(key) {
             Some(Role::User) => 0,
-            Some(Role::Item) => 1,
+            Some(Role::Item | Role::History) => 1,
             Some(Role::Time) => 2,
             None => {
                 dictionary.skip_value().map_err(malformed)?;

@@ -67,7 +67,9 @@ impl TimeReader {
             Field::Plain(text) | Field::Text(text) => {
                 parse(text).ok_or_else(|| fault("a time (a number, a date or a date-time)", field.shown()))?
             }
-            Field::Other(_) | Field::Missing => return Err(fault("a time", field.shown())),
+            Field::Other(_) | Field::List(_) | Field::Missing => {
+                return Err(fault("a time", field.shown()));
+            }
         };
         let is_number = !matches!(given, Given::Date(_));
         if self.numbers.is_some_and(|numbers| numbers != is_number) {
@@ -102,10 +104,7 @@ impl TimeReader {
 
     fn unit_of(&self, magnitude: f64) -> TimeUnit {
         match self.unit {
-            TimeUnit::Auto if magnitude < AUTO_SECONDS_END as f64 => TimeUnit::Seconds,
-            TimeUnit::Auto if magnitude < 1e14 => TimeUnit::Milliseconds,
-            TimeUnit::Auto if magnitude < 1e17 => TimeUnit::Microseconds,
-            TimeUnit::Auto => TimeUnit::Nanoseconds,
+            TimeUnit::Auto => unit_by_magnitude(magnitude),
             told => told,
         }
     }
@@ -127,6 +126,16 @@ impl TimeReader {
         }
         self.found = Some((unit, place));
         Ok(())
+    }
+}
+
+/// The unit in which a number so large is a time of our days.
+fn unit_by_magnitude(magnitude: f64) -> TimeUnit {
+    match magnitude {
+        seconds if seconds < AUTO_SECONDS_END as f64 => TimeUnit::Seconds,
+        milliseconds if milliseconds < 1e14 => TimeUnit::Milliseconds,
+        microseconds if microseconds < 1e17 => TimeUnit::Microseconds,
+        _ => TimeUnit::Nanoseconds,
     }
 }
 
@@ -235,8 +244,28 @@ fn parse_local(text: &str) -> Option<i64> {
     i64::try_from(since.as_nanos().div_euclid(1_000)).ok()
 }
 
+/// The times of numbers that all have one unit, told by the largest of them; `None` if one is out of range.
+pub(crate) fn micros_of_numbers(numbers: &[i64]) -> Option<Vec<i64>> {
+    let largest = numbers.iter().map(|number| number.unsigned_abs()).max().unwrap_or(0);
+    let unit = unit_by_magnitude(largest as f64);
+    numbers.iter().map(|&number| from_integer(number, unit)).collect()
+}
+
+/// The time of a date or a date-time of ISO 8601; `None` for numbers and everything else.
+pub(crate) fn micros_of_date(text: &str) -> Option<i64> {
+    match parse(text.as_bytes())? {
+        Given::Date(micros) => in_range(micros),
+        Given::Integer(_) | Given::Float(_) => None,
+    }
+}
+
+/// Whether times are whole seconds, and unmistakable as such: small enough that nobody takes them for milliseconds.
+pub(crate) fn are_whole_seconds(mut micros: impl Iterator<Item = i64>) -> bool {
+    micros.all(|micros| micros % 1_000_000 == 0 && (micros / 1_000_000).unsigned_abs() < AUTO_SECONDS_END)
+}
+
 /// A time in microseconds as an ISO date-time in UTC, with as much of a fraction as it has.
-pub(super) fn to_iso(micros: i64) -> Option<String> {
+pub(crate) fn to_iso(micros: i64) -> Option<String> {
     let epoch = DateTime::from_parts(EPOCH, jiff::civil::Time::midnight());
     let time = epoch.checked_add(jiff::SignedDuration::from_micros(micros)).ok()?;
     (time.year() >= 0).then(|| format!("{time}Z"))

@@ -57,14 +57,20 @@ pub fn read_titles(path: &Path, catalog: &Ids) -> Result<Titles, DataError> {
             let found = shown(record.bytes());
             return Err(Fault::of_line(found, "two columns, an item and its title").at(path, line));
         }
-        let text = |at: usize| String::from_utf8_lossy(record.field(at)).trim().to_owned();
+        let written = |at: usize| String::from_utf8_lossy(record.field(at)).into_owned();
+        let text = |at: usize| written(at).trim().to_owned();
         let (item, title) = if let Some(layout) = layout {
             layout
         } else {
             let names: Vec<String> = (0..record.len()).map(text).collect();
             let title = TITLE_NAMES.iter().find_map(|name| names.iter().position(|n| normalized(n) == *name));
             let item = columns::common(&names, Role::Item);
-            let has_header = item.is_some() || title.is_some();
+            // Words such as `book` name columns, and are ids as well.
+            let is_name = |at: usize| catalog.find(Id::Text(&names[at])).is_none();
+            let has_header = title.is_some()
+                || item.is_some_and(is_name)
+                || names.iter().any(|name| columns::is_sure_name(name));
+            let item = item.filter(|_| has_header);
             let item = item.unwrap_or(usize::from(title == Some(0)));
             let chosen = (item, title.unwrap_or(usize::from(item == 0)));
             layout = Some(chosen);
@@ -77,7 +83,9 @@ pub fn read_titles(path: &Path, catalog: &Ids) -> Result<Titles, DataError> {
             let expected = format!("at least {} columns", item.max(title) + 1);
             return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
         }
-        if let Some(index) = catalog.find(Id::Text(&text(item)))
+        // Ids are those of the log, with the spaces around them if they have some.
+        let index = catalog.find(Id::Text(&written(item))).or_else(|| catalog.find(Id::Text(&text(item))));
+        if let Some(index) = index
             && titles[index].is_none()
             && !text(title).is_empty()
         {
@@ -105,5 +113,14 @@ mod tests {
         assert_eq!(titles("item_id,title\n3,\"Tent, large\"\n9,Lamp\n77,Other\n9,Second\n"), expected);
         assert_eq!(titles("genre\tTitle\tmovieId\nx\tTent, large\t3\nx\tLamp\t9\n"), expected);
         assert_eq!(titles("3,\"Tent, large\"\n9,Lamp\n5,\n"), expected);
+    }
+
+    #[test]
+    fn an_item_may_be_called_as_a_column_or_have_spaces_around_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("titles.csv");
+        std::fs::write(&path, "book,A book\n pen,A pen\n").unwrap();
+        let titles = read_titles(&path, &Ids::Texts(vec![" pen".into(), "book".into()])).unwrap();
+        assert_eq!((titles.get(ItemIndex(0)), titles.get(ItemIndex(1))), (Some("A pen"), Some("A book")));
     }
 }

@@ -1,4 +1,4 @@
-//! The prepared log on disk, and how every file is written: whole or not at all.
+//! The prepared log on disk.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,8 +13,9 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
-use super::{DataError, time};
+use super::{DataError, time, write_atomically};
 use crate::interactions::{Clock, Ids, Interaction, Interactions};
+use crate::monitor::{Monitor, check_cancelled};
 
 /// Metadata of a prepared log: its version and what its times mean.
 pub(super) const VERSION_KEY: &str = "satf.version";
@@ -37,70 +38,21 @@ pub enum LogFormat {
     Csv,
 }
 
-/// Writes a prepared log, rows in order, with the columns `user_id`, `item_id` and `timestamp`.
-pub fn write_log(log: &Interactions, path: &Path, format: LogFormat) -> Result<(), DataError> {
-    let written = write_atomically(path, |writer| match format {
-        LogFormat::Parquet => write_parquet(log, writer).map_err(io::Error::other),
-        LogFormat::Csv => write_csv(log, writer),
-    });
-    written.map_err(|source| DataError::Write { path: path.to_owned(), source })
-}
-
-/// Writes a file whole or not at all.
-///
-/// The content goes into a temporary file beside `path`, which takes the place of `path` once everything is safely on
-/// disk. If anything fails the old file stays as it was and the temporary one is removed.
-pub fn write_atomically<T, E: From<io::Error>>(
+/// Writes a prepared log, rows in order, with the columns `user_id`, `item_id` and `timestamp`. The monitor may stop it.
+pub fn write_log(
+    log: &Interactions,
     path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
-) -> Result<T, E> {
-    let (file, temporary) = temporary_beside(path)?.into_parts();
-    let mut writer = BufWriter::with_capacity(1 << 18, file);
-    let value = write(&mut writer)?;
-    let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
-    file.sync_all()?;
-    drop(file);
-    temporary.persist(path).map_err(|error| error.error)?;
-    // The new name is safe only once the folder is.
-    #[cfg(unix)]
-    File::open(folder_of(path))?.sync_all()?;
-    Ok(value)
+    format: LogFormat,
+    monitor: &dyn Monitor,
+) -> Result<(), DataError> {
+    let written = write_atomically(path, |writer| match format {
+        LogFormat::Parquet => write_parquet(log, writer, monitor),
+        LogFormat::Csv => write_csv(log, writer, monitor),
+    });
+    written.map_err(|source| DataError::write(path, source))
 }
 
-/// Whether [`write_atomically`] could write this file now: asked before long work whose result goes there.
-pub fn check_writable(path: &Path) -> io::Result<()> {
-    temporary_beside(path).map(drop)
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
-fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
-    // A folder, a device or a pipe is not replaced.
-    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is there and is no file"));
-    }
-    let folder = folder_of(path);
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".satf-").suffix(".tmp");
-    // Temporary files are private by default; this one becomes an ordinary file, as the umask has it.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder).map_err(|error| {
-        let folder = folder.display();
-        let reason = match error.kind() {
-            io::ErrorKind::NotFound => format!("there is no folder {folder}"),
-            kind => format!("no file can be made in {folder}: {kind}"),
-        };
-        io::Error::new(error.kind(), reason)
-    })
-}
-
-fn write_parquet(log: &Interactions, writer: &mut BufWriter<File>) -> parquet::errors::Result<()> {
+fn write_parquet(log: &Interactions, writer: &mut BufWriter<File>, monitor: &dyn Monitor) -> io::Result<()> {
     let (clock, time_type) = match log.clock {
         Clock::Calendar => (CLOCK_CALENDAR, DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))),
         Clock::RowOrder => (CLOCK_ROW_ORDER, DataType::Int64),
@@ -127,6 +79,7 @@ fn write_parquet(log: &Interactions, writer: &mut BufWriter<File>) -> parquet::e
         .build();
     let mut parquet = ArrowWriter::try_new(&mut *writer, schema.clone(), Some(properties))?;
     for rows in log.rows.chunks(ROWS_A_BATCH) {
+        check_cancelled(monitor).map_err(io::Error::other)?;
         let times = rows.iter().map(|row| row.time.0);
         let times: ArrayRef = match log.clock {
             Clock::Calendar => {
@@ -136,7 +89,8 @@ fn write_parquet(log: &Interactions, writer: &mut BufWriter<File>) -> parquet::e
         };
         let users = id_array(&log.users, rows, |row| row.user.get());
         let items = id_array(&log.items, rows, |row| row.item.get());
-        parquet.write(&RecordBatch::try_new(schema.clone(), vec![users, items, times])?)?;
+        let batch = RecordBatch::try_new(schema.clone(), vec![users, items, times]);
+        parquet.write(&batch.map_err(io::Error::other)?)?;
     }
     parquet.close()?;
     Ok(())
@@ -149,18 +103,19 @@ fn id_array(ids: &Ids, rows: &[Interaction], index: impl Fn(&Interaction) -> usi
     }
 }
 
-fn write_csv(log: &Interactions, writer: &mut BufWriter<File>) -> io::Result<()> {
+fn write_csv(log: &Interactions, writer: &mut BufWriter<File>, monitor: &dyn Monitor) -> io::Result<()> {
     refuse_nul(&log.users)?;
     refuse_nul(&log.items)?;
     let has_times = log.clock == Clock::Calendar;
-    // Whole seconds are short, and unmistakable as long as nobody takes them for milliseconds.
-    let in_seconds = log.rows.iter().all(|row| {
-        row.time.0 % 1_000_000 == 0 && (row.time.0 / 1_000_000).unsigned_abs() < time::AUTO_SECONDS_END
-    });
+    // Whole seconds are short.
+    let in_seconds = time::are_whole_seconds(log.rows.iter().map(|row| row.time.0));
     let mut csv = csv::Writer::from_writer(writer);
     csv.write_record(&COLUMNS[..if has_times { 3 } else { 2 }])?;
     let mut scratch = Vec::new();
-    for row in &log.rows {
+    for (at, row) in log.rows.iter().enumerate() {
+        if at % ROWS_A_BATCH == 0 {
+            check_cancelled(monitor).map_err(io::Error::other)?;
+        }
         write_id(&mut csv, &log.users, row.user.get(), &mut scratch)?;
         write_id(&mut csv, &log.items, row.item.get(), &mut scratch)?;
         if has_times {

@@ -14,16 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use serde::Serialize;
 
-/// What is drawn and flipped as a whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ResampleUnit {
-    /// All events of a user together: events of one user are not independent.
-    #[default]
-    User,
-    /// Each event by itself.
-    Event,
-}
+use crate::monitor::{Cancelled, Monitor, check_cancelled};
 
 /// How a comparison is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +50,17 @@ pub struct Difference {
 const DRAWS_PER_TASK: usize = 64;
 
 /// Compares two equally long lists of values, event by event. `groups[e]` numbers the unit event `e` belongs
-/// to, from 0 without gaps.
+/// to, from 0 without gaps. The monitor may stop it.
 ///
 /// # Panics
 /// If the three slices are not equally long or are empty, or if `draws` is 0.
-pub fn compare(first: &[f64], second: &[f64], groups: &[usize], options: &CompareOptions) -> Difference {
+pub fn compare(
+    first: &[f64],
+    second: &[f64],
+    groups: &[usize],
+    options: &CompareOptions,
+    monitor: &dyn Monitor,
+) -> Result<Difference, Cancelled> {
     assert!(first.len() == second.len() && first.len() == groups.len() && !first.is_empty());
     assert!(options.draws > 0);
     let num_groups = groups.iter().max().map_or(0, |last| last + 1);
@@ -75,7 +72,7 @@ pub fn compare(first: &[f64], second: &[f64], groups: &[usize], options: &Compar
     let events = first.len() as f64;
     let observed: f64 = units.iter().map(|unit| unit.0).sum::<f64>() / events;
 
-    let mut drawn = draws(options, 0, |random| {
+    let mut drawn = draws(options, 0, monitor, |random| {
         let (mut sum, mut count) = (0.0, 0.0);
         for _ in 0..num_groups {
             let at = (u64::from(random.next_u32()) * num_groups as u64) >> 32;
@@ -84,13 +81,13 @@ pub fn compare(first: &[f64], second: &[f64], groups: &[usize], options: &Compar
             count += events;
         }
         sum / count
-    });
+    })?;
     drawn.sort_unstable_by(f64::total_cmp);
     let quantile = |share: f64| drawn[((drawn.len() - 1) as f64 * share).round() as usize];
 
     // Sums in another order differ in their last bits: a draw as large as the data must count as such.
     let threshold = observed.abs() * (1.0 - 1e-12);
-    let flipped = draws(options, 1, |random| {
+    let flipped = draws(options, 1, monitor, |random| {
         let mut sum = 0.0;
         for chunk in units.chunks(32) {
             let mut signs = random.next_u32();
@@ -100,35 +97,42 @@ pub fn compare(first: &[f64], second: &[f64], groups: &[usize], options: &Compar
             }
         }
         sum / events
-    });
+    })?;
     let as_large = flipped.iter().filter(|mean| mean.abs() >= threshold).count();
 
-    Difference {
+    Ok(Difference {
         first: first.iter().sum::<f64>() / events,
         second: second.iter().sum::<f64>() / events,
         difference: observed,
         interval: [quantile(0.025), quantile(0.975)],
         p_value: (as_large + 1) as f64 / (flipped.len() + 1) as f64,
-    }
+    })
 }
 
-fn draws(options: &CompareOptions, purpose: u64, draw: impl Fn(&mut ChaCha8Rng) -> f64 + Sync) -> Vec<f64> {
-    let tasks = options.draws.div_ceil(DRAWS_PER_TASK);
-    let mut values: Vec<f64> = (0..tasks)
-        .into_par_iter()
-        .flat_map_iter(|task| {
-            let mut random = ChaCha8Rng::seed_from_u64(options.seed);
-            random.set_stream(2 * task as u64 + purpose);
-            (0..DRAWS_PER_TASK).map(|_| draw(&mut random)).collect::<Vec<_>>()
-        })
-        .collect();
-    values.truncate(options.draws);
-    values
+fn draws(
+    options: &CompareOptions,
+    purpose: u64,
+    monitor: &dyn Monitor,
+    draw: impl Fn(&mut ChaCha8Rng) -> f64 + Sync,
+) -> Result<Vec<f64>, Cancelled> {
+    let mut values = vec![0.0; options.draws];
+    values.par_chunks_mut(DRAWS_PER_TASK).enumerate().try_for_each(|(task, values)| {
+        check_cancelled(monitor)?;
+        let mut random = ChaCha8Rng::seed_from_u64(options.seed);
+        random.set_stream(2 * task as u64 + purpose);
+        values.fill_with(|| draw(&mut random));
+        Ok(())
+    })?;
+    Ok(values)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn compare(first: &[f64], second: &[f64], groups: &[usize], options: &CompareOptions) -> Difference {
+        super::compare(first, second, groups, options, &()).unwrap()
+    }
 
     fn each(len: usize) -> Vec<usize> {
         (0..len).collect()
@@ -181,5 +185,17 @@ mod tests {
             pool.install(|| compare(&first, &second, &each(500), &CompareOptions { draws: 500, seed: 9 }))
         };
         assert_eq!(on(1), on(3));
+    }
+
+    #[test]
+    fn a_comparison_stops_when_it_is_asked_to() {
+        struct Tired;
+        impl Monitor for Tired {
+            fn is_cancelled(&self) -> bool {
+                true
+            }
+        }
+        let options = CompareOptions { draws: 10_000_000, seed: 0 };
+        assert_eq!(super::compare(&[0.0; 3], &[1.0; 3], &each(3), &options, &Tired), Err(Cancelled));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::metrics::{Estimate, Metric};
+use super::metrics::{Estimate, Metric, ResampleUnit};
 use super::protocol::{EvaluateOptions, evaluate};
 use crate::models::{Iteration, Recommender, Snapshot};
 use crate::monitor::{Memory, Monitor};
@@ -25,6 +25,7 @@ pub struct EarlyStopping<'a> {
     num_items: usize,
     metric: Metric,
     patience: usize,
+    unit: ResampleUnit,
     inner: &'a dyn Monitor,
     state: Mutex<State>,
 }
@@ -63,7 +64,14 @@ impl<'a> EarlyStopping<'a> {
         patience: usize,
         inner: &'a dyn Monitor,
     ) -> Self {
-        EarlyStopping { holdout, num_items, metric, patience, inner, state: Mutex::default() }
+        let unit = ResampleUnit::default();
+        EarlyStopping { holdout, num_items, metric, patience, unit, inner, state: Mutex::default() }
+    }
+
+    /// The same, with standard errors that take this for one observation (default: the events of a user together).
+    #[must_use]
+    pub fn with_unit(self, unit: ResampleUnit) -> Self {
+        EarlyStopping { unit, ..self }
     }
 
     /// The curve and the best iteration, or why an iteration could not be scored.
@@ -77,7 +85,8 @@ impl<'a> EarlyStopping<'a> {
 
     fn score(&self, snapshot: &dyn Snapshot) -> Result<(Estimate, Box<dyn Recommender>), String> {
         let model = snapshot.recommender().map_err(|error| error.to_string())?;
-        let options = EvaluateOptions { cutoffs: vec![self.metric.cutoff], ..EvaluateOptions::default() };
+        let cutoffs = vec![self.metric.cutoff];
+        let options = EvaluateOptions { cutoffs, unit: self.unit, ..EvaluateOptions::default() };
         // Progress stays with the iterations: the scoring in between has none of its own.
         let outcome = evaluate(&*model, self.holdout, self.num_items, &options, &())
             .map_err(|error| error.to_string())?;
@@ -215,6 +224,8 @@ struct Bits {
     value: u64,
     stderr: Option<u64>,
     interval: Option<[u64; 2]>,
+    #[serde(default)]
+    unit: Option<ResampleUnit>,
 }
 
 impl Bits {
@@ -223,6 +234,7 @@ impl Bits {
             value: estimate.value.to_bits(),
             stderr: estimate.stderr.map(f64::to_bits),
             interval: estimate.interval.map(|interval| interval.map(f64::to_bits)),
+            unit: estimate.unit,
         }
     }
 
@@ -231,6 +243,7 @@ impl Bits {
             value: f64::from_bits(self.value),
             stderr: self.stderr.map(f64::from_bits),
             interval: self.interval.map(|interval| interval.map(f64::from_bits)),
+            unit: self.unit,
         }
     }
 }
@@ -239,7 +252,7 @@ impl Bits {
 mod tests {
     use super::*;
     use crate::interactions::ItemIndex;
-    use crate::models::{ModelError, Shares, Tensor};
+    use crate::models::{ModelError, Shares, Tensor, UserData};
     use crate::prepare::testing::log;
     use crate::prepare::{History, Partition, Split, SplitScheme, TiePolicy, Timeline};
 
@@ -278,6 +291,10 @@ mod tests {
 
         fn shares(&self, history: History<'_>, _item: ItemIndex) -> Shares {
             Shares::of_none(&history, 0.0)
+        }
+
+        fn user_data(&self) -> UserData {
+            UserData::None
         }
     }
 

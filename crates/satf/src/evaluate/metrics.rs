@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::interactions::UserIndex;
+
 /// Half-width of a 95 % interval in standard errors (normal approximation).
 const Z_95: f64 = 1.959_963_984_540_054;
 
@@ -79,33 +81,97 @@ impl Serialize for Metric {
     }
 }
 
+/// What counts as one observation: in a standard error, in the draws of a bootstrap, in the flips of a permutation test.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResampleUnit {
+    /// All events of a user together: events of one user are not independent.
+    #[default]
+    User,
+    /// Each event by itself, as if all were independent.
+    Event,
+}
+
 /// A mean over events and how sure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The mean.
     pub value: f64,
-    /// `sqrt(mean((x - mean)^2) / (events - 1))`; none for a single event, or where it does not apply.
+    /// The standard error of the mean; none for a single user (or event), or where it does not apply.
     pub stderr: Option<f64>,
-    /// 95 % interval, within [0, 1].
+    /// 95 % interval by that error, within [0, 1].
     pub interval: Option<[f64; 2]>,
+    /// What the error takes for one observation. None where there is no error, and in files of releases that did not say
+    /// it: there it was the event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<ResampleUnit>,
 }
 
 impl Estimate {
-    /// The mean of `values` with its standard error. The sums run in the given order.
-    pub fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
-        let count = values.clone().count() as f64;
-        let mean = values.clone().sum::<f64>() / count;
+    /// The mean of the values $x_e$ of $n$ events and the standard error that takes each of them for independent:
+    /// `sqrt(mean((x - mean)^2) / (n - 1))`. The sums run in the given order.
+    pub fn by_event(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let (count, mean) = count_and_mean(values.clone());
         let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>() / count;
         let stderr = (count > 1.0).then(|| (variance / (count - 1.0)).sqrt());
+        Estimate::new(mean, stderr, ResampleUnit::Event)
+    }
+
+    /// The mean of the values of $n$ events and the standard error that takes each of $G$ users for independent, not the events of
+    /// one:
+    ///
+    /// ```text
+    /// sqrt(G / (G - 1) * sum over users u of (sum over events e of u of (x_e - mean))^2) / n
+    /// ```
+    ///
+    /// If every user has one event it is that of [`Estimate::by_event`]. `users` numbers the user of every event, from 0 without
+    /// gaps. The sums run in the order of events, then of users.
+    ///
+    /// # Panics
+    /// If there are not as many users as values.
+    pub fn by_user(values: impl ExactSizeIterator<Item = f64> + Clone, users: &[usize]) -> Self {
+        assert_eq!(values.len(), users.len(), "one user a value");
+        let (count, mean) = count_and_mean(values.clone());
+        let mut sums = vec![0f64; users.iter().max().map_or(0, |last| last + 1)];
+        for (value, &user) in values.zip(users) {
+            sums[user] += value - mean;
+        }
+        let groups = sums.len() as f64;
+        let squares: f64 = sums.iter().map(|sum| sum * sum).sum();
+        let stderr = (groups > 1.0).then(|| (groups / (groups - 1.0) * squares).sqrt() / count);
+        Estimate::new(mean, stderr, ResampleUnit::User)
+    }
+
+    fn new(value: f64, stderr: Option<f64>, unit: ResampleUnit) -> Self {
         let interval =
-            stderr.map(|stderr| [(mean - Z_95 * stderr).max(0.0), (mean + Z_95 * stderr).min(1.0)]);
-        Estimate { value: mean, stderr, interval }
+            stderr.map(|stderr| [(value - Z_95 * stderr).max(0.0), (value + Z_95 * stderr).min(1.0)]);
+        Estimate { value, stderr, interval, unit: stderr.map(|_| unit) }
     }
 
     /// A value without a sampling error.
     pub fn exact(value: f64) -> Self {
-        Estimate { value, stderr: None, interval: None }
+        Estimate { value, stderr: None, interval: None, unit: None }
     }
+}
+
+fn count_and_mean(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let count = values.clone().count() as f64;
+    (count, values.sum::<f64>() / count)
+}
+
+/// Numbers users from 0 without gaps, in the order in which they first come up; there are at most `num_users` of them.
+pub(super) fn number_users(users: impl Iterator<Item = UserIndex>, num_users: usize) -> Vec<usize> {
+    let mut numbers = vec![usize::MAX; num_users];
+    let mut next = 0;
+    let number = |user: UserIndex| {
+        let number = &mut numbers[user.get()];
+        if *number == usize::MAX {
+            *number = next;
+            next += 1;
+        }
+        *number
+    };
+    users.map(number).collect()
 }
 
 #[cfg(test)]
@@ -135,9 +201,15 @@ mod tests {
 
     #[test]
     fn standard_error_of_a_coin() {
-        let coin = Estimate::of([0.0, 1.0, 1.0, 0.0, 1.0].into_iter());
+        let coin = Estimate::by_event([0.0, 1.0, 1.0, 0.0, 1.0].into_iter());
         assert!((coin.value - 0.6).abs() < 1e-15);
         assert!((coin.stderr.unwrap() - (0.24f64 / 4.0).sqrt()).abs() < 1e-15);
-        assert_eq!(Estimate::of([1.0].into_iter()).stderr, None);
+        assert_eq!(Estimate::by_event([1.0].into_iter()).stderr, None);
+    }
+
+    #[test]
+    fn users_are_numbered_as_they_come_up() {
+        let users = [7, 2, 7, 0, 2].map(UserIndex);
+        assert_eq!(number_users(users.into_iter(), 8), [0, 1, 0, 2, 1]);
     }
 }

@@ -2,15 +2,16 @@
 
 mod compare;
 mod early_stopping;
+mod event_times;
 mod metrics;
 mod order;
 mod per_event;
 mod protocol;
 mod top_n;
 
-pub use compare::{CompareOptions, Difference, ResampleUnit, compare};
+pub use compare::{CompareOptions, Difference, compare};
 pub use early_stopping::{Best, EarlyStopping, EarlyStoppingOutcome};
-pub use metrics::{Estimate, Measure, Metric};
+pub use metrics::{Estimate, Measure, Metric, ResampleUnit};
 pub use order::{FileOrder, OrderCheck, OrderEffect, OrderError, OrderOptions, Verdict, check_order};
 pub use per_event::{PairedEvents, PerEvent, PerEventError, write_per_event};
 pub(crate) use protocol::histories_at_once;

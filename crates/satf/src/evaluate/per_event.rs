@@ -1,6 +1,6 @@
 //! Results event by event, in a file: so that two runs can be compared later.
 //!
-//! Columns: `user_id`, `item_id` (the target), `timestamp` (microseconds since 1970, UTC; the row number in logs
+//! Columns: `user_id`, `item_id` (the target), `timestamp` (as prepared logs have it; the row number in logs
 //! without times), `history_length`, `rank` (of the target, from 1; empty beyond the largest cut-off), then one
 //! column a metric, such as `NDCG@10`.
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt32Array};
 use arrow_cast::cast;
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::DataType;
 use hashbrown::HashMap;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -19,13 +19,17 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
+use super::event_times::{self, EventTimes, Reading};
 use super::metrics::Metric;
 use super::protocol::Evaluation;
-use crate::data::write_atomically;
+use crate::data::{moments, time, write_atomically};
 use crate::interactions::Ids;
 use crate::prepare::Partition;
 
 const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
+
+/// The column of times.
+const TIME: &str = "timestamp";
 
 /// Why per-event results cannot be written, read or paired.
 #[derive(Debug, thiserror::Error)]
@@ -60,13 +64,15 @@ pub enum PerEventError {
 }
 
 /// Which event a row speaks of. The last number counts repeats of the same user, item and time.
-type EventKey = (String, String, i64, u32);
+type EventKey<'a> = (&'a str, &'a str, i64, u32);
 
 /// Per-event results read back.
 #[derive(Clone, Debug)]
 pub struct PerEvent {
     path: PathBuf,
-    keys: Vec<EventKey>,
+    users: Vec<String>,
+    items: Vec<String>,
+    times: EventTimes,
     metrics: Vec<(Metric, Vec<f64>)>,
 }
 
@@ -95,10 +101,16 @@ pub fn write_per_event(
             Ids::Texts(ids) => Arc::new(StringArray::from_iter_values(at.into_iter().map(|at| &ids[at]))),
         }
     };
+    let as_csv = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+    let times = if as_csv { event_times::text_column(holdout) } else { Some(event_times::column(holdout)) };
+    let times = times.ok_or_else(|| PerEventError::Io {
+        path: path.to_owned(),
+        source: io::Error::new(io::ErrorKind::InvalidData, "a time is not in the years 0 to 9999"),
+    })?;
     let mut columns: Vec<(String, ArrayRef)> = vec![
         ("user_id".into(), ids(&holdout.users, events.iter().map(|event| event.user.get()).collect())),
         ("item_id".into(), ids(catalog, events.iter().map(|event| event.target.get()).collect())),
-        ("timestamp".into(), Arc::new(Int64Array::from_iter_values(events.iter().map(|event| event.time.0)))),
+        (TIME.into(), times),
         (
             "history_length".into(),
             Arc::new(UInt32Array::from_iter_values(events.iter().map(|event| event.history_len() as u32))),
@@ -116,7 +128,6 @@ pub fn write_per_event(
         let nullable = name == "rank";
         (name, column, nullable)
     }));
-    let as_csv = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
     write_atomically(path, |writer| {
         let table = table.map_err(io::Error::other)?;
         if as_csv { write_csv(writer, &table) } else { write_parquet(writer, &table) }
@@ -166,6 +177,9 @@ impl PerEvent {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
             Err(error) => return Err(io_error(error)),
         };
+        if file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0) {
+            return Err(content("it is empty".to_owned()));
+        }
         file.rewind().map_err(io_error)?;
         let columns = if is_parquet {
             parquet_columns(file).map_err(|e| content(e.to_string()))?
@@ -177,16 +191,8 @@ impl PerEvent {
             let found = columns.iter().find(|(known, _)| known == name).map(|(_, values)| values);
             found.ok_or_else(|| content(format!("there is no column `{name}`")))
         };
-        let (users, items, times) = (column("user_id")?, column("item_id")?, column("timestamp")?);
-        let mut repeats: HashMap<(String, String, i64), u32> = HashMap::new();
-        let mut keys = Vec::with_capacity(users.len());
-        for ((user, item), time) in users.iter().zip(items).zip(times) {
-            let time: i64 =
-                time.parse().map_err(|_| content(format!("timestamp '{time}' is not a whole number")))?;
-            let repeat = repeats.entry((user.clone(), item.clone(), time)).or_insert(0);
-            keys.push((user.clone(), item.clone(), time, *repeat));
-            *repeat += 1;
-        }
+        let (users, items) = (column("user_id")?.clone(), column("item_id")?.clone());
+        let times = EventTimes::parse(column(TIME)?).map_err(content)?;
         let mut metrics = Vec::new();
         for (name, values) in &columns {
             if let Ok(metric) = name.parse::<Metric>() {
@@ -197,20 +203,49 @@ impl PerEvent {
                 metrics.push((metric, values));
             }
         }
-        if keys.is_empty() {
-            return Err(content("there is no row".to_owned()));
+        if users.is_empty() {
+            return Err(content("it holds no event".to_owned()));
         }
-        Ok(PerEvent { path: path.to_owned(), keys, metrics })
+        if metrics.is_empty() {
+            return Err(content("there is no column of a metric, such as NDCG@10".to_owned()));
+        }
+        Ok(PerEvent { path: path.to_owned(), users, items, times, metrics })
     }
 
     /// Number of events.
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.users.len()
     }
 
     /// Whether there is none; a file without rows is refused, so never.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.users.is_empty()
+    }
+
+    /// Which event each row speaks of, if numbers are read as times in this way.
+    fn keys(&self, reading: Reading) -> Vec<EventKey<'_>> {
+        let mut repeats: HashMap<(&str, &str, i64), u32> = HashMap::new();
+        let mut keys = Vec::with_capacity(self.len());
+        for ((user, item), time) in self.users.iter().zip(&self.items).zip(self.times.micros(reading)) {
+            let repeat = repeats.entry((user, item, time)).or_insert(0);
+            *repeat += 1;
+            keys.push((user.as_str(), item.as_str(), time, *repeat));
+        }
+        keys
+    }
+
+    /// The places of the events that both have, here and there. Where numbers may be times in more than one way, the first
+    /// way that finds any.
+    fn in_common(&self, other: &PerEvent) -> Vec<(usize, usize)> {
+        let ways = Reading::ALL.into_iter().flat_map(|ours| Reading::ALL.map(|theirs| (ours, theirs)));
+        let mut common = ways.map(|(ours, theirs)| {
+            let (ours, theirs) = (self.keys(ours), other.keys(theirs));
+            let places: HashMap<&EventKey<'_>, usize> =
+                theirs.iter().enumerate().map(|(at, key)| (key, at)).collect();
+            let both = ours.iter().enumerate().filter_map(|(at, key)| Some((at, *places.get(key)?)));
+            both.collect::<Vec<_>>()
+        });
+        common.find(|common| !common.is_empty()).unwrap_or_default()
     }
 
     /// Pairs the events of two runs by user, item and time.
@@ -220,10 +255,7 @@ impl PerEvent {
             second: other.path.clone(),
             what,
         };
-        let places: HashMap<&EventKey, usize> =
-            other.keys.iter().enumerate().map(|(at, key)| (key, at)).collect();
-        let both: Vec<(usize, usize)> =
-            self.keys.iter().enumerate().filter_map(|(at, key)| Some((at, *places.get(key)?))).collect();
+        let both = self.in_common(other);
         if both.is_empty() {
             return Err(nothing("event"));
         }
@@ -242,7 +274,7 @@ impl PerEvent {
             .iter()
             .map(|&(at, _)| {
                 let next = numbers.len();
-                *numbers.entry(&self.keys[at].0).or_insert(next)
+                *numbers.entry(&self.users[at]).or_insert(next)
             })
             .collect();
         let unpaired = self.len() + other.len() - 2 * both.len();
@@ -253,17 +285,23 @@ impl PerEvent {
 type TextColumns = Vec<(String, Vec<String>)>;
 
 fn parquet_columns(file: File) -> Result<TextColumns, ParquetError> {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file)?.build()?;
-    let mut columns: TextColumns = Vec::new();
-    for batch in reader {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
+    // From the file, not from its first batch: a file without rows has none.
+    let names = builder.schema().fields().iter().map(|field| field.name().clone());
+    let mut columns: TextColumns = names.map(|name| (name, Vec::new())).collect();
+    for batch in builder.build()? {
         let batch = batch?;
-        if columns.is_empty() {
-            columns =
-                batch.schema().fields().iter().map(|field| (field.name().clone(), Vec::new())).collect();
-        }
-        for ((_, texts), column) in columns.iter_mut().zip(batch.columns()) {
-            let column =
-                cast(column, &DataType::Utf8).map_err(|e: ArrowError| ParquetError::External(Box::new(e)))?;
+        // Others may be anything: what a program added is not looked at.
+        let is_ours =
+            |name: &str| ["user_id", "item_id", TIME].contains(&name) || name.parse::<Metric>().is_ok();
+        let ours = columns.iter_mut().zip(batch.columns()).filter(|((name, _), _)| is_ours(name));
+        for ((name, texts), column) in ours {
+            let times = if name == TIME { moments(column)? } else { None };
+            if let Some(times) = times {
+                texts.extend(times.into_iter().map(|time| time.and_then(time::to_iso).unwrap_or_default()));
+                continue;
+            }
+            let column = cast(column, &DataType::Utf8)?;
             if let Some(values) = column.as_any().downcast_ref::<StringArray>() {
                 texts.extend(values.iter().map(|value| value.unwrap_or_default().to_owned()));
             }
@@ -332,9 +370,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.csv");
         for (content, reason) in [
-            ("", "no column `user_id`"),
+            ("", "it is empty"),
             ("user_id,item_id\n1,2\n", "no column `timestamp`"),
-            ("user_id,item_id,timestamp,HR@10\n", "no row"),
+            ("user_id,item_id,timestamp,HR@10\n", "no event"),
+            ("user_id,item_id,timestamp\n1,2,3\n", "no column of a metric"),
             ("user_id,item_id,timestamp,HR@10\n1,2,3,x\n", "HR@10"),
             ("user_id,item_id,timestamp,HR@10\n1,2,noon,1\n", "noon"),
             ("PAR1 but cut short", "arquet"),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::metrics::{Estimate, Measure, Metric};
+use super::metrics::{Estimate, Measure, Metric, ResampleUnit, number_users};
 use super::top_n::{EXCLUDED, Scored, top_n};
 use crate::interactions::ItemIndex;
 use crate::models::Recommender;
@@ -48,11 +48,13 @@ pub struct EvaluateOptions {
     pub batch: Option<usize>,
     /// Which items are left out of a ranking.
     pub seen: SeenPolicy,
+    /// What standard errors take for one observation: the events of a user together, or each event by itself.
+    pub unit: ResampleUnit,
 }
 
 impl Default for EvaluateOptions {
     fn default() -> Self {
-        EvaluateOptions { cutoffs: vec![10], batch: None, seen: SeenPolicy::Own }
+        EvaluateOptions { cutoffs: vec![10], batch: None, seen: SeenPolicy::Own, unit: ResampleUnit::User }
     }
 }
 
@@ -63,6 +65,10 @@ pub struct Evaluation {
     pub cutoffs: Vec<usize>,
     /// Rank of every event's target (from 0), in the order of the holdout; `None` beyond the largest cut-off.
     pub ranks: Vec<Option<u32>>,
+    /// Numbers the user of every event, from 0 without gaps.
+    pub users: Vec<usize>,
+    /// What standard errors take for one observation.
+    pub unit: ResampleUnit,
     /// The best rank each item ever reached in a list; `u32::MAX` for items never recommended.
     best_rank: Vec<u32>,
     /// Counts of the holdout.
@@ -141,7 +147,8 @@ pub fn evaluate(
         }
         monitor.advance(events.len() as u64);
     }
-    Ok(Evaluation { cutoffs, ranks, best_rank, counts: holdout.counts })
+    let users = number_users(holdout.events.iter().map(|event| event.user), holdout.users.len());
+    Ok(Evaluation { cutoffs, ranks, users, unit: options.unit, best_rank, counts: holdout.counts })
 }
 
 /// How many histories are scored at once for a catalogue of this size.
@@ -177,7 +184,16 @@ impl Evaluation {
 
     /// The mean of a metric over the events, with its standard error.
     pub fn estimate(&self, metric: Metric) -> Estimate {
-        Estimate::of(self.ranks.iter().map(|&rank| metric.value(rank)))
+        let values = self.ranks.iter().map(|&rank| metric.value(rank));
+        match self.unit {
+            ResampleUnit::User => Estimate::by_user(values, &self.users),
+            ResampleUnit::Event => Estimate::by_event(values),
+        }
+    }
+
+    /// How many users have an event.
+    pub fn num_users(&self) -> usize {
+        self.users.iter().max().map_or(0, |last| last + 1)
     }
 
     /// Distinct items recommended at a cut-off over items in training.

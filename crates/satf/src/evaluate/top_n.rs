@@ -44,7 +44,8 @@ impl Ord for Kept {
     }
 }
 
-/// The `n` best items, best first; fewer if fewer are not [`EXCLUDED`]. `scores[j]` belongs to item `j`.
+/// The `n` best items, best first; fewer if fewer are not [`EXCLUDED`]. `scores[j]` belongs to item `j`. A score that is not finite is
+/// worth nothing, whatever model it comes from: its item is left out.
 pub fn top_n(scores: &[f32], n: usize) -> Vec<Scored> {
     if n == 0 {
         return Vec::new();
@@ -53,7 +54,7 @@ pub fn top_n(scores: &[f32], n: usize) -> Vec<Scored> {
     // Indices ascend, so a later item has to be strictly better than the worst one kept.
     let mut worst = EXCLUDED;
     for (index, &score) in scores.iter().enumerate() {
-        if score > worst {
+        if score > worst && score < f32::INFINITY {
             if heap.len() == n {
                 heap.pop();
             }
@@ -77,12 +78,20 @@ mod tests {
     proptest! {
         #[test]
         fn bounded_equals_sorting_everything(
-            scores in prop::collection::vec(prop_oneof![(-3i8..3).prop_map(f32::from), Just(EXCLUDED)], 0..60),
+            scores in prop::collection::vec(
+                prop_oneof![
+                    8 => (-3i8..3).prop_map(f32::from),
+                    1 => Just(EXCLUDED),
+                    1 => Just(f32::INFINITY),
+                    1 => Just(f32::NAN),
+                ],
+                0..60,
+            ),
             n in 0usize..70,
         ) {
             let mut all: Vec<Scored> = scores.iter().enumerate()
                 .map(|(index, &score)| Scored { item: ItemIndex(index as u32), score })
-                .filter(|scored| scored.score > EXCLUDED)
+                .filter(|scored| scored.score.is_finite())
                 .collect();
             all.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap().then(a.item.cmp(&b.item)));
             all.truncate(n);

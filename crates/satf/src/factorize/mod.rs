@@ -32,6 +32,7 @@ pub use position_modes::{PositionFactors, PositionModes};
 pub use rows::Rows;
 pub use start::{Start, StartFactors};
 
+use crate::byte_size::ByteSize;
 use crate::monitor::Cancelled;
 
 /// Why there is no decomposition.
@@ -51,7 +52,8 @@ pub enum FactorizeError {
     #[error("an eigendecomposition did not converge")]
     Eigen,
     /// No way fits the memory allowed.
-    #[error("{needed} bytes are needed, {allowed} allowed")]
+    #[error("{} of memory are needed, {} allowed",
+        ByteSize(*needed).beside(ByteSize(*allowed)), ByteSize(*allowed).beside(ByteSize(*needed)))]
     Memory {
         /// Bytes the leanest way needs.
         needed: u64,

@@ -140,7 +140,7 @@ impl PositionModes {
     }
 
     /// Columns of the factors as they are.
-    pub(super) fn ranks(factors: &PositionFactors) -> Vec<(&'static str, usize)> {
+    pub fn ranks(factors: &PositionFactors) -> Vec<(&'static str, usize)> {
         match factors {
             PositionFactors::Global { w } => vec![("position_rank", w.ncols())],
             PositionFactors::Local { window, start } => {

@@ -13,9 +13,10 @@ mod shop;
 
 pub use catalog::showcase;
 pub use shape::{ShapeOptions, like};
-pub use shop::{ShopOptions, shop};
+pub use shop::{ShopOptions, shop, shop_with};
 
 use crate::models::{Fault, lines};
+use crate::monitor::Cancelled;
 
 /// Why a log cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +28,9 @@ pub enum GenerateError {
         /// Every fault.
         faults: Vec<Fault>,
     },
+    /// The caller asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }
 
 impl GenerateError {

@@ -18,6 +18,7 @@ use super::catalog::Catalog;
 use super::draw::{DAY, log_normal, stream, weighted};
 use crate::interactions::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex, compact};
 use crate::models::Fault;
+use crate::monitor::{Cancelled, Monitor, check_cancelled};
 
 /// What the log of the made-up shop looks like.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,10 +94,22 @@ const OWNED: f64 = 0.3;
 ///
 /// Products are left out if nobody took them, which only happens with few customers.
 pub fn shop(options: &ShopOptions) -> Result<Interactions, GenerateError> {
+    shop_with(options, &())
+}
+
+/// The same as [`shop`], with a monitor that sees the customers one by one and may stop it.
+pub fn shop_with(options: &ShopOptions, monitor: &dyn Monitor) -> Result<Interactions, GenerateError> {
     options.check()?;
     let catalog = Catalog::get();
-    let histories: Vec<Vec<Taken>> =
-        (0..options.users).into_par_iter().map(|user| Customer::new(catalog, options, user).play()).collect();
+    monitor.begin("generating", options.users as u64);
+    let histories: Vec<Vec<Taken>> = (0..options.users)
+        .into_par_iter()
+        .map(|user| {
+            check_cancelled(monitor)?;
+            monitor.advance(1);
+            Ok(Customer::new(catalog, options, user).play())
+        })
+        .collect::<Result<_, Cancelled>>()?;
 
     let mut order: Vec<usize> = (0..catalog.products.len()).collect();
     order.sort_unstable_by_key(|&product| catalog.products[product].name);

@@ -45,6 +45,15 @@ pub fn matmul<T: Real>(dst: MatMut<'_, T>, accum: Accum, lhs: MatRef<'_, T>, rhs
     });
 }
 
+/// Makes one small product on this thread and no other, so that the kernel reserves here and now whatever it wants to have on a
+/// thread.
+pub fn warm_up() {
+    const SIZE: usize = 64;
+    let factor = Mat::<f64>::identity(SIZE, SIZE);
+    let mut product = Mat::<f64>::zeros(SIZE, SIZE);
+    faer::linalg::matmul::matmul(product.as_mut(), Accum::Replace, &factor, &factor, 1.0, Par::Seq);
+}
+
 /// `lhs^T rhs`, of which only the tiles that touch the lower triangle are computed; the upper triangle mirrors
 /// the lower one. For products known to be symmetric. Costs about $k n^2$ operations, half of [`matmul`].
 ///

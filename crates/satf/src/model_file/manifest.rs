@@ -20,6 +20,10 @@ pub struct Manifest {
     pub seed: Option<u64>,
     /// In how many bytes item factors are stored.
     pub quantization: Quantization,
+    /// What training found by itself, by name ([`crate::models::Recommender::learned`]). Empty where nothing was, and in files
+    /// from before it was kept.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub learned: BTreeMap<String, f64>,
     /// What it learned from.
     pub dataset: Dataset,
     /// How good it was on events held back, if that was measured.

@@ -16,13 +16,16 @@
 //! | `item_id_bytes`, `item_id_offsets` | the catalogue, if its ids are strings: UTF-8 one after the other, in byte order, and where each begins and ends |
 //! | `item_counts` | how often every item was taken |
 //!
-//! Users are not stored.
+//! Ids of users and times are never stored. What else a file holds of users, its model says
+//! ([`Recommender::user_data`](crate::models::Recommender::user_data)): sums over all of them, but for `vmis-knn`, which keeps the
+//! items of whole histories.
 //!
 //! A file is written whole or not at all. It is read through a memory map: lengths are checked against the file
 //! before anything is allocated, then the checksum, then every array against type, shape and range.
 
 mod catalog;
 mod error;
+mod foreign;
 mod manifest;
 mod read;
 mod write;

@@ -1,7 +1,8 @@
 //! Model files in: nothing is allocated for what the file does not hold, nothing is believed before it is checked.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 
 use memmap2::Mmap;
@@ -9,7 +10,8 @@ use safetensors::SafeTensors;
 use serde::Deserialize;
 
 use super::{CHECKSUM_AT, CHECKSUM_DIGITS, FORMAT, FORMAT_VERSION, HEADER_START};
-use super::{Manifest, ModelFileError, catalog};
+use super::{Manifest, ModelFileError, catalog, foreign};
+use crate::byte_size::ByteSize;
 use crate::interactions::Ids;
 use crate::models::{ModelEntry, Recommender, StoredTensor, StoredTensors, TensorError, TensorType};
 
@@ -24,13 +26,20 @@ pub(crate) struct Content {
 /// Reads a model.
 pub(crate) fn read(path: &Path) -> Result<Content, ModelFileError> {
     let io = |source| ModelFileError::Io { path: path.to_owned(), source };
-    let file = File::open(path).map_err(io)?;
-    let metadata = file.metadata().map_err(io)?;
+    // Before it is opened: a pipe would keep us waiting.
+    let metadata = fs::metadata(path).map_err(io)?;
     if !metadata.is_file() {
-        return Err(not_a_model(path, "it is no regular file"));
+        let what = if metadata.is_dir() { "it is a folder" } else { "it is not a regular file" };
+        return Err(not_a_model(path, what));
     }
+    let file = File::open(path).map_err(io)?;
     if metadata.len() < (CHECKSUM_AT + CHECKSUM_DIGITS) as u64 {
-        return Err(not_a_model(path, format!("it has {} bytes only", metadata.len())));
+        let mut bytes = Vec::new();
+        file.take(metadata.len()).read_to_end(&mut bytes).map_err(io)?;
+        if foreign::begins_as_a_model(&bytes) {
+            return Err(ModelFileError::Checksum { path: path.to_owned() });
+        }
+        return Err(not_a_model(path, foreign::describe(&bytes)));
     }
     // SAFETY: the map is read here and dropped before this function returns; nothing refers to it afterwards. Model files
     // are replaced by renaming, never written in place, so the bytes do not change under it.
@@ -67,17 +76,22 @@ fn not_a_model(path: &Path, reason: impl Into<String>) -> ModelFileError {
 
 /// The header, if it lies within the file and begins as that of a model does.
 fn header_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a [u8], ModelFileError> {
-    let (length, rest) =
-        bytes.split_first_chunk::<8>().ok_or_else(|| not_a_model(path, "it is too short"))?;
-    let length = u64::from_le_bytes(*length);
-    let header = usize::try_from(length).ok().and_then(|length| rest.get(..length)).ok_or_else(|| {
-        let left = rest.len();
-        not_a_model(path, format!("its header would take {length} bytes, {left} are there"))
-    })?;
-    if !header.starts_with(HEADER_START.as_bytes()) {
-        return Err(not_a_model(path, "its header does not begin as that of a model"));
+    let foreign = || not_a_model(path, foreign::describe(bytes));
+    let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(foreign)?;
+    if !rest.starts_with(HEADER_START.as_bytes()) {
+        return Err(foreign());
     }
-    Ok(header)
+    let length = u64::from_le_bytes(*length);
+    let header = usize::try_from(length).ok().and_then(|length| rest.get(..length));
+    let header = header.filter(|header| header.len() >= HEADER_START.len());
+    header.ok_or_else(|| ModelFileError::Header {
+        path: path.to_owned(),
+        reason: format!(
+            "its header would take {}, {} are there",
+            ByteSize(length),
+            ByteSize(rest.len() as u64)
+        ),
+    })
 }
 
 /// Compares the digits themselves, so that a changed letter is a changed checksum.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::byte_size::ByteSize;
 use crate::monitor::Cancelled;
 
 /// One wrong field of a configuration.
@@ -38,7 +39,8 @@ pub enum ModelError {
         faults: Vec<Fault>,
     },
     /// The model would need more memory than allowed.
-    #[error("{model} needs {needed} bytes for {what}, more than the {allowed} allowed; {hint}")]
+    #[error("{model} needs {} of memory for {what}, more than the {} allowed; {hint}",
+        ByteSize(*needed).beside(ByteSize(*allowed)), ByteSize(*allowed).beside(ByteSize(*needed)))]
     Memory {
         /// The model's name.
         model: &'static str,

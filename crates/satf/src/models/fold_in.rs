@@ -13,10 +13,10 @@ use std::sync::Arc;
 use faer::{Accum, MatMut, MatRef};
 use rayon::prelude::*;
 
-use super::Recommender;
 use super::lag_weights::LagWeights;
 use super::quantization::{self, Quantization};
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError, TensorType};
+use super::{Recommender, Similarities, UserData};
 use crate::interactions::ItemIndex;
 use crate::linalg::dense::matmul;
 use crate::prepare::History;
@@ -32,6 +32,8 @@ pub struct FoldIn {
     weights: LagWeights,
     /// In how many bytes the factors are stored: they hold values that this leaves as they are.
     quantization: Quantization,
+    /// What training found by itself.
+    learned: Vec<(&'static str, f64)>,
 }
 
 /// Names of the factors in files: the left one and, where it differs, the right one.
@@ -87,7 +89,20 @@ impl FoldIn {
             "factors of one shape"
         );
         let finite = left.par_iter().chain(right.par_iter()).all(|value| value.is_finite());
-        finite.then_some(FoldIn { num_items, left, right, weights, quantization: Quantization::None })
+        finite.then_some(FoldIn {
+            num_items,
+            left,
+            right,
+            weights,
+            quantization: Quantization::None,
+            learned: Vec::new(),
+        })
+    }
+
+    /// The same, with what training found by itself.
+    #[must_use]
+    pub(crate) fn with_learned(self, learned: Vec<(&'static str, f64)>) -> Self {
+        FoldIn { learned, ..self }
     }
 
     /// Number of columns of the factors.
@@ -144,7 +159,7 @@ impl FoldIn {
         let right = if self.shares_a_factor() { Arc::clone(&left) } else { rounded(&self.right) };
         let model = FoldIn::new(self.num_items, left, right, self.weights.clone());
         let model = model.ok_or("its factors are too large for half precision; int8 has no such limit")?;
-        Ok(FoldIn { quantization, ..model })
+        Ok(FoldIn { quantization, learned: self.learned.clone(), ..model })
     }
 
     fn shares_a_factor(&self) -> bool {
@@ -153,6 +168,25 @@ impl FoldIn {
 
     fn row<'a>(&self, factor: &'a [f32], item: ItemIndex) -> &'a [f32] {
         &factor[item.get() * self.rank()..][..self.rank()]
+    }
+
+    /// The cosines of the angles between one row of a factor and all of them.
+    fn cosines(&self, factor: &[f32], item: ItemIndex) -> Vec<f32> {
+        let own = self.row(factor, item);
+        let own_norm = dot(own, own).sqrt();
+        let cosine = |row: &[f32]| {
+            let norms = own_norm * dot(row, row).sqrt();
+            if norms > 0.0 { (dot(row, own) / norms) as f32 } else { 0.0 }
+        };
+        if self.rank() == 0 {
+            return vec![0.0; self.num_items];
+        }
+        factor.par_chunks(self.rank()).map(cosine).collect()
+    }
+
+    /// How alike every item is to one by what it says of others when it stands in a history: the cosine of rows of $P_R$.
+    pub(super) fn history_similarities(&self, item: ItemIndex) -> Vec<f32> {
+        self.cosines(&self.right, item)
     }
 
     /// The lag weights.
@@ -259,17 +293,16 @@ impl Recommender for FoldIn {
     }
 
     /// The cosine of the angle between item factors. Debiasing scales whole rows, so it plays no part.
-    fn similarities(&self, item: ItemIndex) -> Vec<f32> {
-        let own = self.row(&self.left, item);
-        let own_norm = dot(own, own).sqrt();
-        let cosine = |row: &[f32]| {
-            let norms = own_norm * dot(row, row).sqrt();
-            if norms > 0.0 { (dot(row, own) / norms) as f32 } else { 0.0 }
-        };
-        if self.rank() == 0 {
-            return vec![0.0; self.num_items];
-        }
-        self.left.par_chunks(self.rank()).map(cosine).collect()
+    fn similarities(&self, item: ItemIndex) -> Option<Similarities> {
+        Some(Similarities { measure: "cosine of item factors", values: self.cosines(&self.left, item) })
+    }
+
+    fn user_data(&self) -> UserData {
+        UserData::None
+    }
+
+    fn learned(&self) -> Vec<(&'static str, f64)> {
+        self.learned.clone()
     }
 
     fn lag_weights(&self) -> Option<&[f64]> {

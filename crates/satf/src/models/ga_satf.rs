@@ -9,10 +9,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::fold_in::FoldIn;
+use super::positions::Positions;
 use super::tensor_model::{CommonFields, DEFAULT_RANK, Precision, TensorModel, given_ranks};
 use super::tensors::{StoredTensors, TensorError};
 use super::{Learner, ModelError, Recommender};
-use crate::factorize::{HooiOptions, ItemUpdate, Plan, PositionModes, Start};
+use crate::factorize::{HooiOptions, ItemUpdate, Plan, Start};
 use crate::monitor::Monitor;
 use crate::prepare::Histories;
 use crate::tensor::{Attention, Decay, Normalization};
@@ -44,11 +45,12 @@ pub struct GaSatfConfig {
     pub scaling: f64,
     /// Whether scores are taken back to the space before debiasing (default false). Plays no part in training.
     pub rescaled: bool,
-    /// Iterations at most: at least 1 (default 2).
+    /// Iterations at most: 1 to 1,000,000 (default 2).
     pub num_iters: usize,
     /// Ends training when the core norm grows by no more than this share (default 0: never).
     pub growth_tolerance: f64,
-    /// Newest items of a history that are learned from, $K$: at least 2 (default 50).
+    /// Newest items of a history that are learned from, $K$: at least 2 (default 50). More than 256 counts at most as one more
+    /// than the longest history has.
     pub max_len: usize,
     /// Seed of the start (default 0).
     pub seed: u64,
@@ -58,7 +60,7 @@ pub struct GaSatfConfig {
     pub item_update: ItemUpdate,
     /// Precision of large factors: `single` (default) or `double`.
     pub precision: Precision,
-    /// Bytes training may hold at once, histories included (default: no limit).
+    /// Bytes training may hold at once, histories included (default: 8 GiB).
     pub memory_bytes: Option<u64>,
 }
 
@@ -104,14 +106,13 @@ impl GaSatfConfig {
     }
 
     fn model(&self) -> TensorModel {
-        let modes = PositionModes::Global {
-            attention: self.attention().matrix(self.max_len),
-            rank: self.position_rank,
-        };
         TensorModel {
             name: Self::NAME,
-            max_len: self.max_len,
-            modes,
+            positions: Positions::Global {
+                attention: self.attention(),
+                positions: self.max_len,
+                rank: self.position_rank,
+            },
             scaling: self.scaling,
             rescaled: self.rescaled,
             precision: self.precision,
@@ -155,6 +156,11 @@ impl Learner for GaSatfConfig {
         }
         .faults();
         ModelError::from_faults(Self::NAME, faults)
+    }
+
+    fn check_on(&self, histories: &Histories) -> Result<(), ModelError> {
+        self.check()?;
+        self.model().positions_on(histories).map(drop)
     }
 
     fn variant_keys(&self) -> &'static [&'static str] {

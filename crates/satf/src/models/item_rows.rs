@@ -61,6 +61,11 @@ impl ItemRows {
         self.offsets.len() - 1
     }
 
+    /// Number of weights in all rows.
+    pub(super) fn num_pairs(&self) -> usize {
+        self.items.len()
+    }
+
     /// Bytes of all arrays.
     pub(super) fn num_bytes(&self) -> usize {
         size_of_val(self.offsets.as_slice())
@@ -112,6 +117,11 @@ impl RowChunk {
     pub(super) fn push(&mut self, item: ItemIndex, weight: f32) {
         self.items.push(item);
         self.weights.push(weight);
+    }
+
+    /// Entries of all rows so far.
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
     }
 
     /// Ends the row.

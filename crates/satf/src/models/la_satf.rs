@@ -9,10 +9,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::fold_in::FoldIn;
+use super::positions::Positions;
 use super::tensor_model::{CommonFields, DEFAULT_RANK, Precision, TensorModel, given_ranks};
 use super::tensors::{StoredTensors, TensorError};
 use super::{Fault, Learner, ModelError, Recommender};
-use crate::factorize::{HooiOptions, ItemUpdate, Plan, PositionModes, Start};
+use crate::factorize::{HooiOptions, ItemUpdate, Plan, Start};
 use crate::monitor::Monitor;
 use crate::prepare::Histories;
 use crate::tensor::{Attention, Decay, Normalization};
@@ -48,11 +49,12 @@ pub struct LaSatfConfig {
     pub scaling: f64,
     /// Whether scores are taken back to the space before debiasing (default false). Plays no part in training.
     pub rescaled: bool,
-    /// Iterations at most: at least 1 (default 3).
+    /// Iterations at most: 1 to 1,000,000 (default 3).
     pub num_iters: usize,
     /// Ends training when the core norm grows by no more than this share (default 0: never).
     pub growth_tolerance: f64,
-    /// Newest items of a history that are learned from, $K$: at least 2 (default 50).
+    /// Newest items of a history that are learned from, $K$: at least 2 (default 50). More than 256 counts at most as one more
+    /// than the longest history has.
     pub max_len: usize,
     /// Seed of the start (default 0).
     pub seed: u64,
@@ -62,7 +64,7 @@ pub struct LaSatfConfig {
     pub item_update: ItemUpdate,
     /// Precision of large factors: `single` (default) or `double`.
     pub precision: Precision,
-    /// Bytes training may hold at once, histories included (default: no limit).
+    /// Bytes training may hold at once, histories included (default: 8 GiB).
     pub memory_bytes: Option<u64>,
 }
 
@@ -110,16 +112,15 @@ impl LaSatfConfig {
     }
 
     fn model(&self) -> TensorModel {
-        let modes = PositionModes::Local {
-            attention: self.attention().matrix(self.attention_window),
-            num_positions: self.max_len,
-            attention_rank: self.attention_rank,
-            sequences_rank: self.sequences_rank,
-        };
         TensorModel {
             name: Self::NAME,
-            max_len: self.max_len,
-            modes,
+            positions: Positions::Local {
+                attention: self.attention(),
+                window: self.attention_window,
+                starts: self.max_len.saturating_add(1).saturating_sub(self.attention_window),
+                attention_rank: self.attention_rank,
+                sequences_rank: self.sequences_rank,
+            },
             scaling: self.scaling,
             rescaled: self.rescaled,
             precision: self.precision,
@@ -152,7 +153,7 @@ impl Learner for LaSatfConfig {
             self.attention_rank.saturating_mul(self.sequences_rank),
         );
         let window_fits = (1..=self.max_len).contains(&self.attention_window);
-        let starts = (self.max_len + 1).saturating_sub(self.attention_window);
+        let starts = self.max_len.saturating_add(1).saturating_sub(self.attention_window);
         let ranks = [
             ("user_rank", user_rank, None),
             ("item_rank", item_rank, None),
@@ -174,6 +175,11 @@ impl Learner for LaSatfConfig {
             faults.push(Fault::new("attention_window", self.attention_window, expected));
         }
         ModelError::from_faults(Self::NAME, faults)
+    }
+
+    fn check_on(&self, histories: &Histories) -> Result<(), ModelError> {
+        self.check()?;
+        self.model().positions_on(histories).map(drop)
     }
 
     fn variant_keys(&self) -> &'static [&'static str] {

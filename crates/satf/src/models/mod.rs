@@ -1,6 +1,7 @@
 //! Models: everything that turns histories into scores.
 
 mod batch;
+mod company;
 mod d_satf;
 mod ease;
 mod error;
@@ -10,7 +11,9 @@ mod incidence;
 mod item_rows;
 mod la_satf;
 mod lag_weights;
+mod memory;
 mod popularity;
+mod positions;
 mod presets;
 mod pure_svd;
 mod quantization;
@@ -35,7 +38,7 @@ pub use presets::{Preset, PresetProtocol, UnknownPreset};
 pub use pure_svd::PureSvdConfig;
 pub use quantization::Quantization;
 pub use random::{Random, RandomConfig};
-pub use recommender::{Iteration, Learner, Recommender, Snapshot, Variant};
+pub use recommender::{Iteration, Learner, Recommender, Similarities, Snapshot, UserData, Variant};
 pub(crate) use registry::registered;
 pub use registry::{ConfigError, Configured, MODELS, ModelEntry, models, nearest, register};
 pub use tensor_model::Precision;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::score_each;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
-use super::{Learner, ModelError, Recommender};
+use super::{Learner, ModelError, Recommender, UserData};
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
 use crate::prepare::{Histories, History};
@@ -22,6 +22,10 @@ impl PopularityConfig {
 impl Learner for PopularityConfig {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn never_quantized(&self) -> Option<&'static str> {
+        Some(super::recommender::NO_ITEM_FACTORS)
     }
 
     fn check(&self) -> Result<(), ModelError> {
@@ -76,6 +80,10 @@ impl Recommender for Popularity {
 
     fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
         Shares::of_none(&history, f64::from(self.counts[item.get()]))
+    }
+
+    fn user_data(&self) -> UserData {
+        UserData::None
     }
 }
 

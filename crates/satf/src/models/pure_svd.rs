@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::fold_in::FoldIn;
 use super::lag_weights::LagWeights;
+use super::memory::{DEFAULT_MEMORY_BYTES, check_memory};
 use super::tensors::{StoredTensors, TensorError};
 use super::{Fault, Learner, ModelError, Recommender, Snapshot, Variant};
-use crate::linalg::truncated_svd::{self, Params, leading_space};
+use crate::linalg::truncated_svd::{self, Params, Way, leading_space};
 use crate::linalg::{SparseMatrix, truncated_svd as leading_singular_vectors};
 use crate::monitor::Monitor;
 use crate::prepare::{Histories, popularity_weights};
@@ -35,17 +36,48 @@ pub struct PureSvdConfig {
     pub rescaled: bool,
     /// Seed of the solver's random start.
     pub seed: u64,
+    /// Most memory that training may take, in bytes (default 8 GiB).
+    pub memory_bytes: Option<u64>,
 }
 
 impl Default for PureSvdConfig {
     fn default() -> Self {
-        PureSvdConfig { rank: None, scaling: 0.4, rescaled: false, seed: 0 }
+        PureSvdConfig { rank: None, scaling: 0.4, rescaled: false, seed: 0, memory_bytes: None }
     }
 }
+
+/// Bytes of an entry of the sparse matrix, its transpose included, and of one of the item factors: the singular vectors in
+/// double precision, and both factors of the model.
+const BYTES_A_ROW: u64 = 24;
+const BYTES_A_FACTOR: u64 = 16;
 
 impl PureSvdConfig {
     /// The model's name.
     pub const NAME: &'static str = "pure-svd";
+
+    fn rank_on(&self, histories: &Histories) -> usize {
+        self.rank.unwrap_or_else(|| default_rank(histories, DEFAULT_RANK))
+    }
+
+    /// The way of the solver: the cheaper one, or the leaner one if only that fits the memory allowed. An error if neither does.
+    fn way_on(&self, histories: &Histories) -> Result<Option<Way>, ModelError> {
+        let (users, items, rank) = (histories.num_users(), histories.num_items(), self.rank_on(histories));
+        let rows = histories.num_rows() as u64;
+        let factors = (items as u64).saturating_mul(rank as u64).saturating_mul(BYTES_A_FACTOR);
+        let needed = |way: Option<Way>| {
+            // A product with a sparse matrix multiplies and adds once per entry, and so does one with its transpose.
+            let plan = truncated_svd::Plan::choose(users, items, rank, 4.0 * rows as f64, way);
+            plan.peak_bytes.max(factors).saturating_add(rows.saturating_mul(BYTES_A_ROW))
+        };
+        if needed(None) <= self.memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES) {
+            return Ok(None);
+        }
+        let leaner = Some(Way::Filtered);
+        let what = || format!("rank {rank} on {users} users and {items} items");
+        let hint = "lower rank, drop rare items, or raise memory_bytes";
+        check_memory(Self::NAME, what, needed(leaner), self.memory_bytes, hint)?;
+        Ok(leaner)
+    }
 }
 
 impl Learner for PureSvdConfig {
@@ -66,7 +98,8 @@ impl Learner for PureSvdConfig {
 
     fn check_on(&self, histories: &Histories) -> Result<(), ModelError> {
         self.check()?;
-        check_rank(Self::NAME, self.rank, histories)
+        check_rank(Self::NAME, self.rank, histories)?;
+        self.way_on(histories).map(drop)
     }
 
     fn variant_keys(&self) -> &'static [&'static str] {
@@ -75,9 +108,10 @@ impl Learner for PureSvdConfig {
 
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         self.check_on(histories)?;
-        let rank = self.rank.unwrap_or_else(|| default_rank(histories, DEFAULT_RANK));
+        let rank = self.rank_on(histories);
         let debias = popularity_weights(&histories.popularity(), self.scaling);
-        let v = item_space(histories, rank, &debias, self.seed, monitor)?;
+        let params = Params { seed: self.seed, way: self.way_on(histories)?, ..Params::default() };
+        let v = item_space(histories, rank, &debias, &params, monitor)?;
         let fitted = Fitted { v, debias, rescaled: self.rescaled };
         monitor.trained(&fitted);
         fitted.recommender()
@@ -93,12 +127,11 @@ fn item_space(
     histories: &Histories,
     rank: usize,
     debias: &[f64],
-    seed: u64,
+    params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Mat<f64>, ModelError> {
     let matrix = debiased_matrix(histories, debias);
-    let params = Params { seed, ..Params::default() };
-    let svd = leading_singular_vectors(&matrix, rank, &params, monitor)
+    let svd = leading_singular_vectors(&matrix, rank, params, monitor)
         .map_err(|error| svd_error(PureSvdConfig::NAME, error))?;
     if !svd.info.converged {
         let (residual, tolerance) = (svd.info.residual, params.tolerance);
@@ -189,6 +222,7 @@ impl Snapshot for Fitted {
         let rank = variant.rank.map_or(v.ncols(), |rank| rank.min(v.ncols()));
         let debias = variant.rescaled.unwrap_or(*rescaled).then_some(debias.as_slice());
         let model = FoldIn::from_item_space(v.nrows(), rank, row, debias, LagWeights::Flat);
+        let model = model.map(|model| model.with_learned(vec![("rank", rank as f64)]));
         model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
             model: PureSvdConfig::NAME,
             reason: "the item factors are not finite".to_owned(),
@@ -261,7 +295,8 @@ mod tests {
     fn both_projectors_equal_a_dense_svd() {
         for rescaled in [false, true] {
             for (rank, scaling) in [(1, 1.0), (4, 0.4), (15, 0.0)] {
-                let config = PureSvdConfig { rank: Some(rank), scaling, rescaled, seed: 3 };
+                let config =
+                    PureSvdConfig { rank: Some(rank), scaling, rescaled, seed: 3, memory_bytes: None };
                 let history = [2, 9, 2, 14];
                 let (ours, dense) = (scores(&config, &history), dense_scores(&config, rank, &history));
                 for (ours, dense) in ours.iter().zip(&dense) {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::score_each;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
-use super::{Learner, ModelError, Recommender};
+use super::{Learner, ModelError, Recommender, UserData};
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
 use crate::prepare::{Histories, History};
@@ -25,6 +25,10 @@ impl RandomConfig {
 impl Learner for RandomConfig {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn never_quantized(&self) -> Option<&'static str> {
+        Some(super::recommender::NO_ITEM_FACTORS)
     }
 
     fn check(&self) -> Result<(), ModelError> {
@@ -115,6 +119,10 @@ impl Recommender for Random {
         let mut scores = vec![0.0; self.num_items];
         self.score_batch(&[history], &mut scores);
         Shares::of_none(&history, f64::from(scores[item.get()]))
+    }
+
+    fn user_data(&self) -> UserData {
+        UserData::None
     }
 }
 

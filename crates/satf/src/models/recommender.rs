@@ -48,14 +48,24 @@ pub trait Recommender: Send + Sync {
         true
     }
 
-    /// How alike every item is to `item`; higher is more. By default what comes after a history of this item alone.
+    /// How alike every item is to `item`, or `None` if the model has no notion of that. Alike is what could stand in the same
+    /// place, not what comes next: that is what scores say of a history of this item alone.
+    ///
+    /// Takes no more time and memory than one pass over the arrays of the model.
     ///
     /// # Panics
     /// If the item is outside the catalogue.
-    fn similarities(&self, item: ItemIndex) -> Vec<f32> {
-        let mut scores = vec![0.0; self.num_items()];
-        self.score_batch(&[History::new(&[item])], &mut scores);
-        scores
+    fn similarities(&self, _item: ItemIndex) -> Option<Similarities> {
+        None
+    }
+
+    /// What the model, and with it its file, holds of single users.
+    fn user_data(&self) -> UserData;
+
+    /// What training found by itself where the configuration leaves it open, by name: exponents, ranks, iterations. A model that
+    /// comes from a file knows only what its arrays tell; [`crate::model_file::Manifest::learned`] has the rest.
+    fn learned(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
     }
 
     /// What an item counts by its lag (0 = newest), for models that learn that.
@@ -65,8 +75,33 @@ pub trait Recommender: Send + Sync {
 
     /// The same model with factors in fewer bytes, or why there is none.
     fn quantized(&self, _quantization: Quantization) -> Result<Box<dyn Recommender>, &'static str> {
-        Err("it has no item factors; pure-svd, ga-satf, la-satf and d-satf have")
+        Err(NO_ITEM_FACTORS)
     }
+}
+
+/// Why most models cannot be had in fewer bytes.
+pub(super) const NO_ITEM_FACTORS: &str = "it has no item factors; pure-svd, ga-satf, la-satf and d-satf have";
+
+/// How alike all items are to one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Similarities {
+    /// What is measured, in a few words.
+    pub measure: &'static str,
+    /// One value per item of the catalogue; higher is more alike, and 0 or less means that nothing speaks for it.
+    pub values: Vec<f32>,
+}
+
+/// What a fitted model holds of single users, and everybody can read who has its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum UserData {
+    /// Nothing but sums over all users.
+    None,
+    /// Which items stood together in whole histories, without user ids, times and order.
+    Histories {
+        /// How many.
+        histories: usize,
+    },
 }
 
 /// A checked configuration that can be fitted to histories.
@@ -91,6 +126,11 @@ pub trait Learner: Send + Sync {
     /// unit: trained anew with that value, the model is what it was then.
     fn iterations_key(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Keys that training settles by itself because the configuration leaves them open ([`Recommender::learned`]).
+    fn learned_keys(&self) -> Vec<&'static str> {
+        Vec::new()
     }
 
     /// What an iteration on these histories will cost and how it will be done, for models that plan ahead.

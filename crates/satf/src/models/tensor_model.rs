@@ -9,10 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::fold_in::FoldIn;
 use super::lag_weights::LagWeights;
+use super::memory::{DEFAULT_MEMORY_BYTES, check_memory};
+use super::positions::Positions;
 use super::{Fault, Iteration, ModelError, Recommender, Snapshot, Variant};
 use crate::factorize::{
     FactorizeError, Factors, HooiOptions, Plan, PositionModes, Progress, Sizes, factorize,
 };
+use crate::interactions::ItemIndex;
 use crate::linalg::Real;
 use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::Histories;
@@ -36,6 +39,9 @@ pub(super) const DEFAULT_RANK: usize = 500;
 /// identity and knows nothing; on small catalogues quality falls well before that.
 const ITEMS_A_COLUMN: usize = 4;
 
+/// Iterations that can be asked for. No factorization needs a thousand.
+const MOST_ITERATIONS: usize = 1_000_000;
+
 /// The ranks to check before the data is known: those asked for, else defaults that go with the other ranks.
 pub(super) fn given_ranks(user: Option<usize>, item: Option<usize>, small: usize) -> (usize, usize) {
     let beside =
@@ -46,8 +52,7 @@ pub(super) fn given_ranks(user: Option<usize>, item: Option<usize>, small: usize
 /// A tensor model, ready to be fitted.
 pub(super) struct TensorModel {
     pub(super) name: &'static str,
-    pub(super) max_len: usize,
-    pub(super) modes: PositionModes,
+    pub(super) positions: Positions,
     pub(super) scaling: f64,
     pub(super) rescaled: bool,
     pub(super) precision: Precision,
@@ -57,14 +62,47 @@ pub(super) struct TensorModel {
     pub(super) options: HooiOptions,
 }
 
+/// Everything that is settled before the first iteration.
+struct Prepared {
+    log: PositionalLog,
+    positions: Positions,
+    options: HooiOptions,
+    plan: Plan,
+}
+
 impl TensorModel {
     pub(super) fn plan(&self, histories: &Histories) -> Result<Plan, ModelError> {
-        self.plan_for(&PositionalLog::from_histories(histories, self.max_len))
+        Ok(self.prepare(histories)?.plan)
+    }
+
+    /// As many positions as these histories can use, or an error if matrices over them take more memory than allowed.
+    pub(super) fn positions_on(&self, histories: &Histories) -> Result<Positions, ModelError> {
+        let longest = histories.iter().map(<[ItemIndex]>::len).max().unwrap_or(0);
+        let positions = self.positions.bounded(longest);
+        let hint = "shorten max_len, lower the ranks of positions, or raise memory_bytes";
+        let what = || format!("matrices over {} positions", positions.num_positions());
+        check_memory(self.name, what, positions.num_bytes(), self.options.memory_bytes, hint)?;
+        Ok(positions)
+    }
+
+    /// The log with as many positions as it can use, and how an iteration on it will be done.
+    fn prepare(&self, histories: &Histories) -> Result<Prepared, ModelError> {
+        let positions = self.positions_on(histories)?;
+        let (asked, num_positions) = (self.positions.num_positions(), positions.num_positions());
+        if num_positions < asked {
+            tracing::info!(asked, num_positions, "no history reaches further than this");
+        }
+        let log = PositionalLog::from_histories(histories, num_positions);
+        if log.num_entries() == 0 {
+            return Err(self.error(FactorizeError::Empty));
+        }
+        let mut options = self.options_for(&log, positions.num_weights());
+        let plan = self.plan_for(&log, &positions, &mut options)?;
+        Ok(Prepared { log, positions, options, plan })
     }
 
     /// The options with ranks that suit the log where none were asked for.
-    fn options_for(&self, log: &PositionalLog) -> HooiOptions {
-        let weights = self.modes.num_weights();
+    fn options_for(&self, log: &PositionalLog, weights: usize) -> HooiOptions {
         let item_rank = self.item_rank.unwrap_or_else(|| {
             let users = self.user_rank.unwrap_or(log.num_users());
             DEFAULT_RANK.min(log.num_items() / ITEMS_A_COLUMN).min(users.saturating_mul(weights)).max(1)
@@ -75,16 +113,28 @@ impl TensorModel {
         HooiOptions { user_rank, item_rank, ..self.options.clone() }
     }
 
-    fn plan_for(&self, log: &PositionalLog) -> Result<Plan, ModelError> {
+    /// The cheapest plan within the memory allowed. If no limit was given, the usual one counts only where the plan without any
+    /// would exceed it: other plans round otherwise.
+    fn plan_for(
+        &self,
+        log: &PositionalLog,
+        positions: &Positions,
+        options: &mut HooiOptions,
+    ) -> Result<Plan, ModelError> {
         let size = match self.precision {
             Precision::Single => 4,
             Precision::Double => 8,
         };
-        let options = self.options_for(log);
         let user_rank = options.user_rank.min(log.num_users()).max(1);
         let item_rank = options.item_rank.min(log.num_items()).max(1);
-        let sizes = Sizes::of(log, user_rank, item_rank, self.modes.num_weights(), size);
-        sizes.plan(self.options.memory_bytes).map_err(|error| self.error(error))
+        let sizes = Sizes::of(log, user_rank, item_rank, positions.num_weights(), size);
+        let unbounded = sizes.plan(options.memory_bytes).map_err(|error| self.error(error))?;
+        let needed = unbounded.memory_bytes.saturating_add(positions.num_bytes());
+        if options.memory_bytes.is_some() || needed <= DEFAULT_MEMORY_BYTES {
+            return Ok(unbounded);
+        }
+        options.memory_bytes = Some(DEFAULT_MEMORY_BYTES);
+        sizes.plan(options.memory_bytes).map_err(|error| self.error(error))
     }
 
     pub(super) fn fit(
@@ -93,28 +143,32 @@ impl TensorModel {
         monitor: &dyn Monitor,
     ) -> Result<Box<dyn Recommender>, ModelError> {
         check_cancelled(monitor)?;
-        let log = PositionalLog::from_histories(histories, self.max_len);
+        let prepared = self.prepare(histories)?;
         match self.precision {
-            Precision::Single => self.fit_in::<f32>(&log, monitor),
-            Precision::Double => self.fit_in::<f64>(&log, monitor),
+            Precision::Single => self.fit_in::<f32>(&prepared, monitor),
+            Precision::Double => self.fit_in::<f64>(&prepared, monitor),
         }
     }
 
     fn fit_in<T: Real>(
         &self,
-        log: &PositionalLog,
+        prepared: &Prepared,
         monitor: &dyn Monitor,
     ) -> Result<Box<dyn Recommender>, ModelError> {
+        let Prepared { log, positions, options, .. } = prepared;
         let item_weights = log.popularity_weights(self.scaling);
-        monitor.begin("iterations", self.options.num_iters as u64);
+        let modes = positions.modes();
+        let fixed = Fixed { model: self, modes: &modes, item_weights: &item_weights };
+        monitor.begin("iterations", options.num_iters as u64);
+        let mut iterations = 0;
         let mut watch = |progress: &Progress, factors: &Factors<T>| -> ControlFlow<()> {
             monitor.advance(1);
-            monitor.iteration(&report(progress), &State { model: self, item_weights: &item_weights, factors })
+            iterations = progress.iteration;
+            monitor.iteration(&report(progress), &State { fixed, factors, iterations })
         };
-        let factors =
-            factorize(log, &item_weights, &self.modes, &self.options_for(log), None, monitor, &mut watch)
-                .map_err(|error| self.error(error))?;
-        State { model: self, item_weights: &item_weights, factors: &factors }.recommender()
+        let factors = factorize(log, &item_weights, &modes, options, None, monitor, &mut watch)
+            .map_err(|error| self.error(error))?;
+        State { fixed, factors: &factors, iterations }.recommender()
     }
 
     fn error(&self, error: FactorizeError) -> ModelError {
@@ -151,11 +205,30 @@ fn report(progress: &Progress) -> Iteration {
     }
 }
 
-/// Factors in the middle of the iteration.
-struct State<'a, T> {
+/// What no iteration changes.
+#[derive(Clone, Copy)]
+struct Fixed<'a> {
     model: &'a TensorModel,
+    modes: &'a PositionModes,
     item_weights: &'a [f64],
+}
+
+/// Factors after so many iterations.
+struct State<'a, T> {
+    fixed: Fixed<'a>,
     factors: &'a Factors<T>,
+    iterations: usize,
+}
+
+impl<T: Real> State<'_, T> {
+    /// Iterations made, and ranks as the data had them.
+    fn learned(&self) -> Vec<(&'static str, f64)> {
+        let Factors { users, items, positions } = self.factors;
+        let large =
+            [("num_iters", self.iterations), ("user_rank", users.width()), ("item_rank", items.width())];
+        let all = large.into_iter().chain(PositionModes::ranks(positions));
+        all.map(|(name, value)| (name, value as f64)).collect()
+    }
 }
 
 impl<T: Real> Snapshot for State<'_, T> {
@@ -166,17 +239,19 @@ impl<T: Real> Snapshot for State<'_, T> {
     /// Next items by Eq. 15 (global attention) or Eq. 20 (local), with the projector $V V^T$ of Eq. 27, or
     /// $D^{-1} V V^T D$ of Eq. 28 if rescaled. The history shifts by one: lag $l$ gets $g_{K-2-l}$.
     fn variant(&self, variant: Variant) -> Result<Box<dyn Recommender>, ModelError> {
-        let g = self.model.modes.next_item_weights(&self.factors.positions);
+        let Fixed { model, modes, item_weights } = self.fixed;
+        let g = modes.next_item_weights(&self.factors.positions);
         let weights = LagWeights::ByLag(g[..g.len() - 1].iter().rev().copied().collect());
         let items = &self.factors.items;
         let row = |item: usize, into: &mut [f64]| {
             into.iter_mut().zip(items.row(item)).for_each(|(to, from)| *to = from.double());
         };
-        let rescaled = variant.rescaled.unwrap_or(self.model.rescaled);
-        let debias = rescaled.then_some(self.item_weights);
-        let model = FoldIn::from_item_space(items.nrows(), items.width(), row, debias, weights);
-        model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
-            model: self.model.name,
+        let rescaled = variant.rescaled.unwrap_or(model.rescaled);
+        let debias = rescaled.then_some(item_weights);
+        let fold_in = FoldIn::from_item_space(items.nrows(), items.width(), row, debias, weights);
+        let fold_in = fold_in.map(|fold_in| fold_in.with_learned(self.learned()));
+        fold_in.map(|fold_in| Box::new(fold_in) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
+            model: model.name,
             reason: "the item factors are not finite".to_owned(),
         })
     }
@@ -221,8 +296,8 @@ impl CommonFields<'_> {
         if !(-1.0..=2.0).contains(&self.scaling) {
             faults.push(Fault::new("scaling", self.scaling, "-1 to 2"));
         }
-        if self.num_iters == 0 {
-            faults.push(Fault::new("num_iters", self.num_iters, "at least 1"));
+        if !(1..=MOST_ITERATIONS).contains(&self.num_iters) {
+            faults.push(Fault::new("num_iters", self.num_iters, format!("1 to {MOST_ITERATIONS}")));
         }
         if !(0.0..1.0).contains(&self.growth_tolerance) {
             faults.push(Fault::new("growth_tolerance", self.growth_tolerance, "0 (never) up to below 1"));

@@ -14,12 +14,16 @@
 //! `T` is stored in compressed rows, single precision; every sum runs in double. It takes
 //! `O(rows * window)` time to build and 8 bytes a distinct pair to keep.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use serde::{Deserialize, Serialize};
 
 use super::batch::score_each;
+use super::company;
 use super::item_rows::{ItemRows, Positions, RowChunk, RowNames, RowSums};
+use super::memory::{DEFAULT_MEMORY_BYTES, check_memory};
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
-use super::{Fault, Learner, ModelError, Recommender};
+use super::{Fault, Learner, ModelError, Recommender, Similarities, UserData};
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
 use crate::prepare::{Histories, History};
@@ -42,6 +46,8 @@ pub struct TransitionsConfig {
     pub recency_decay: f64,
     /// Newest items of a history that count when it is scored: at least 1 (default: all).
     pub max_len: Option<usize>,
+    /// Most memory that pairs may take in training, in bytes (default 8 GiB).
+    pub memory_bytes: Option<u64>,
 }
 
 impl Default for TransitionsConfig {
@@ -54,9 +60,13 @@ impl Default for TransitionsConfig {
             target_power: 0.3,
             recency_decay: 1.0,
             max_len: None,
+            memory_bytes: None,
         }
     }
 }
+
+/// Bytes of a pair while all of them are put together: it is there twice.
+const BYTES_A_PAIR: u64 = 16;
 
 impl TransitionsConfig {
     /// The model's name.
@@ -66,6 +76,10 @@ impl TransitionsConfig {
 impl Learner for TransitionsConfig {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn never_quantized(&self) -> Option<&'static str> {
+        Some(super::recommender::NO_ITEM_FACTORS)
     }
 
     fn check(&self) -> Result<(), ModelError> {
@@ -133,19 +147,32 @@ impl Transitions {
         let target_scale: Vec<f64> =
             popularity.iter().map(|&count| f64::from(count).powf(-config.target_power)).collect();
 
+        let most_pairs = config.memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES) / BYTES_A_PAIR;
+        let num_pairs = AtomicU64::new(0);
         monitor.begin("counting transitions", num_items as u64);
         let chunks = sources.each_item(
             monitor,
             || RowSums::new(num_items),
             |row, source, places, chunk: &mut RowChunk| {
+                // The outcome is an error by now: nothing more is kept.
+                if num_pairs.load(Ordering::Relaxed) > most_pairs {
+                    *chunk = RowChunk::default();
+                    return;
+                }
+                let before = chunk.len();
                 for &(user, position) in places {
                     let history = histories.items_of(user);
                     add_neighbours(row, history, position as usize, &distance_weights, config.reverse);
                 }
                 let scale = f64::from(popularity[source]).powf(-config.source_power);
                 row.drain_into(chunk, |target| scale * target_scale[target]);
+                num_pairs.fetch_add((chunk.len() - before) as u64, Ordering::Relaxed);
             },
         )?;
+        let needed = num_pairs.into_inner().min(most_pairs + 1).saturating_mul(BYTES_A_PAIR);
+        let what = || format!("more than {most_pairs} pairs of items");
+        let hint = "lower window, drop rare items, or raise memory_bytes";
+        check_memory(TransitionsConfig::NAME, what, needed, config.memory_bytes, hint)?;
         Ok(Transitions::new(config, ItemRows::from_chunks(chunks)))
     }
 
@@ -205,6 +232,14 @@ impl Recommender for Transitions {
             *share = recency * self.rows.weight(past, item);
         }
         shares
+    }
+
+    fn similarities(&self, item: ItemIndex) -> Option<Similarities> {
+        Some(company::similarities(&self.rows, item))
+    }
+
+    fn user_data(&self) -> UserData {
+        UserData::None
     }
 }
 
@@ -288,6 +323,7 @@ mod tests {
                 target_power: powers.1,
                 recency_decay,
                 max_len,
+                memory_bytes: None,
             };
             let model = Transitions::fit(&config, &Histories::from_sequences(9, &sequences), &()).unwrap();
             let expected = transitions_by_definition(&config, 9, &sequences);
@@ -339,6 +375,7 @@ mod tests {
             target_power: 3.0,
             recency_decay: -1.0,
             max_len: Some(0),
+            memory_bytes: None,
         };
         let Err(ModelError::Configuration { faults, .. }) = config.check() else { panic!("no fault found") };
         assert_eq!(faults.len(), 7);

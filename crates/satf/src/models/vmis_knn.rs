@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::batch::score_each;
 use super::incidence::Incidence;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
-use super::{Fault, Learner, ModelError, Recommender};
+use super::{Fault, Learner, ModelError, Recommender, Similarities, UserData};
 use crate::interactions::{ItemIndex, UserIndex};
 use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::{Histories, History};
@@ -86,6 +86,10 @@ impl VmisKnnConfig {
 impl Learner for VmisKnnConfig {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn never_quantized(&self) -> Option<&'static str> {
+        Some(super::recommender::NO_ITEM_FACTORS)
     }
 
     fn check(&self) -> Result<(), ModelError> {
@@ -250,6 +254,29 @@ impl Recommender for VmisKnn {
             let weights: f64 = both.map(|&session| work.votes[session as usize].newest_weight).sum();
             self.config.decay.weight(l, len) * weights * self.item_weights[item.get()]
         })
+    }
+
+    /// With `h_a` sessions that hold `a` and `h_ab` that hold both, `h_ab / sqrt(h_a h_b)`, over all sessions.
+    fn similarities(&self, item: ItemIndex) -> Option<Similarities> {
+        let mut both = vec![0u32; self.num_items()];
+        let sessions = (0..self.sessions.num_rows()).map(|session| self.sessions.row(session));
+        for session in sessions.filter(|session| session.binary_search(&item.0).is_ok()) {
+            for &other in session {
+                both[other as usize] += 1;
+            }
+        }
+        let own = f64::from(both[item.get()]);
+        let counts = self.sessions.column_counts(self.num_items());
+        let cosine = |(both, count): (u32, u32)| {
+            if both > 0 { (f64::from(both) / (own * f64::from(count)).sqrt()) as f32 } else { 0.0 }
+        };
+        let values = both.into_iter().zip(counts).map(cosine).collect();
+        Some(Similarities { measure: "cosine of the histories that hold them", values })
+    }
+
+    /// The sessions are there as they were, but for their order.
+    fn user_data(&self) -> UserData {
+        UserData::Histories { histories: self.sessions.num_rows() }
     }
 }
 

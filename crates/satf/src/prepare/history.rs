@@ -2,11 +2,11 @@
 
 use std::ops::Deref;
 
-use crate::interactions::{ItemIndex, Timestamp};
+use crate::interactions::{ItemIndex, OwnedHistory, Timestamp};
 
 /// What somebody did so far: items, oldest first, and which of them were taken at one and the same time.
 ///
-/// It can be used like a slice of its items.
+/// It can be used like a slice of its items. [`OwnedHistory`] is the type to keep one in, and to make one from ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct History<'a> {
     items: &'a [ItemIndex],
@@ -83,6 +83,12 @@ impl<'a> From<&'a Vec<ItemIndex>> for History<'a> {
 impl<'a> From<&'a &[ItemIndex]> for History<'a> {
     fn from(items: &'a &[ItemIndex]) -> Self {
         History::new(items)
+    }
+}
+
+impl<'a> From<&'a OwnedHistory> for History<'a> {
+    fn from(history: &'a OwnedHistory) -> Self {
+        History::with_baskets(history.items(), history.with_previous())
     }
 }
 

@@ -9,6 +9,7 @@ mod history;
 mod offset;
 mod split;
 mod statistics;
+mod suggestion;
 mod ties;
 
 pub use core::p_core;
@@ -16,8 +17,9 @@ pub use duplicates::{Duplicates, count_duplicates, resolve_duplicates};
 pub use histories::{Histories, popularity_weights};
 pub use history::History;
 pub use offset::{Offset, OffsetError};
-pub use split::{Event, EventCounts, Holdout, Partition, Split, SplitError, SplitScheme, suggest_offset};
+pub use split::{Event, EventCounts, Holdout, Partition, Split, SplitError, SplitScheme};
 pub use statistics::{Statistics, count_tied_rows, iso};
+pub use suggestion::{suggest_offset, suggest_offsets_by_share};
 pub use ties::{TiePolicy, Timeline};
 
 #[cfg(test)]

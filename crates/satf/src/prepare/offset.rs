@@ -17,7 +17,7 @@ pub struct Offset {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Unit {
+pub(super) enum Unit {
     Second,
     Minute,
     Hour,
@@ -37,6 +37,19 @@ impl Unit {
         (Unit::Month, "month"),
         (Unit::Year, "year"),
     ];
+
+    /// Microseconds of a unit that is always equally long.
+    fn micros(self) -> Option<i64> {
+        let seconds = match self {
+            Unit::Second => 1,
+            Unit::Minute => 60,
+            Unit::Hour => 3_600,
+            Unit::Day => 86_400,
+            Unit::Week => 7 * 86_400,
+            Unit::Month | Unit::Year => return None,
+        };
+        Some(seconds * 1_000_000)
+    }
 }
 
 /// An offset that cannot be read.
@@ -45,6 +58,13 @@ impl Unit {
 pub struct OffsetError(String);
 
 impl Offset {
+    /// The shortest offset in whole units that is longer than so many microseconds; `None` for units without a fixed
+    /// length, or if it would be too long.
+    pub(super) fn longer_than(micros: i64, unit: Unit) -> Option<Self> {
+        let count = micros.max(0) / unit.micros()? + 1;
+        Some(Offset { count: u32::try_from(count).ok()?, unit })
+    }
+
     /// The point in time this much earlier, or `None` before the calendar begins.
     pub fn before(self, time: Timestamp) -> Option<Timestamp> {
         let moment = jiff::Timestamp::from_microsecond(time.0).ok()?.to_zoned(TimeZone::UTC);

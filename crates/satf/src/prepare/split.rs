@@ -130,6 +130,8 @@ pub struct Holdout {
     pub(super) with_previous: Vec<bool>,
     /// One a scored event, in the order of time.
     pub events: Vec<Event>,
+    /// What the times of events mean.
+    pub clock: Clock,
     /// What was counted on the way.
     pub counts: EventCounts,
 }
@@ -167,6 +169,8 @@ pub struct EventCounts {
     pub dropped_unknown_items: usize,
     /// Events without a history, which only start one.
     pub unscored_first: usize,
+    /// Events scored whose item is in the history already. Seen items are left out of rankings, so no model can hit them.
+    pub repeats: usize,
 }
 
 impl Holdout {
@@ -276,6 +280,7 @@ impl<'a> Split<'a> {
             scored: 0,
             dropped_unknown_items: 0,
             unscored_first: 0,
+            repeats: 0,
         };
         counts.dropped_unknown_items = counts.rows - counts.known;
         let mut events = Vec::with_capacity(counts.known);
@@ -292,6 +297,7 @@ impl<'a> Split<'a> {
             if history_end == history_start {
                 counts.unscored_first += 1;
             } else {
+                counts.repeats += usize::from(items[history_start..history_end].contains(&target));
                 events.push(Event { user, target, time: row.time, history_start, history_end });
             }
             items[at] = target;
@@ -301,27 +307,9 @@ impl<'a> Split<'a> {
         counts.scored = events.len();
         // The first item of a user may follow one of another user at the same time: it is the first of its history.
         let with_previous = marks(&times).collect();
-        Holdout { users: Arc::clone(users), items, with_previous, events, counts }
+        let clock = self.timeline.log.clock;
+        Holdout { users: Arc::clone(users), items, with_previous, events, clock, counts }
     }
-}
-
-/// Offsets tried by [`suggest_offset`], shortest first.
-const USUAL_OFFSETS: [&str; 12] = [
-    "1day", "3days", "1week", "2weeks", "3weeks", "1month", "6weeks", "2months", "3months", "4months",
-    "6months", "1year",
-];
-
-/// The shortest usual offset, for validation and test part alike, that leaves either of them at least `rows` rows
-/// and training the larger half of the log; `None` if there is no such offset or the log has no times.
-pub fn suggest_offset(timeline: &Timeline<'_>, rows: usize) -> Option<Offset> {
-    USUAL_OFFSETS.iter().filter_map(|text| text.parse::<Offset>().ok()).find(|&offset| {
-        let Ok(split) = Split::new(timeline.clone(), SplitScheme::Calendar { valid: offset, test: offset })
-        else {
-            return false;
-        };
-        let [train, valid, test] = split.rows();
-        valid >= rows && test >= rows && train > valid + test
-    })
 }
 
 fn calendar_parts(

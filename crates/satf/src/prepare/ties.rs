@@ -23,7 +23,9 @@ pub enum TiePolicy {
     /// Seeded random order: the honest default.
     #[default]
     Shuffle,
-    /// Random order for training; a holdout event is predicted from strictly earlier ones only.
+    /// Like [`TiePolicy::Shuffle`], but a holdout event is predicted from strictly earlier ones only: other items of its own
+    /// basket are neither in its history nor left out of its ranking. Earlier baskets, in training and in histories, stand in
+    /// seeded random order: a model that reads order reads that one, so several seeds tell more than one.
     Basket,
 }
 

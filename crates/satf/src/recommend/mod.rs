@@ -4,7 +4,10 @@
 //! by [`Recommender::score_batch`] (for factor models: the gather of the history, one product with the item factors),
 //! [`Filters`] take out what may not be recommended, and a bounded top-n with a written tie rule ([`top_n`]) takes the
 //! best. The same history therefore gets the same list and the same scores, to the bit, from [`Model::recommend`], from
-//! [`Model::recommend_batch`] in any batch, from a stream, and from the evaluation.
+//! [`Model::recommend_batch`] in any batch, from [`Model::answer`], from a stream, and from the evaluation.
+//!
+//! A history is an [`OwnedHistory`] everywhere: [`Model::history`] makes one from ids, [`Model::history_of_events`] from ids and times,
+//! [`UserHistories`](crate::data::UserHistories) from files.
 //!
 //! ```
 //! use satf::generate::{ShopOptions, shop};
@@ -23,31 +26,34 @@
 //!
 //! let model = Model::load(&path)?;
 //! let history = model.history([Id::Text("laptop"), Id::Text("laptop sleeve")]);
-//! for next in model.recommend(&history.items, 3, &Filters::default())? {
+//! for next in model.recommend(&history, 3, &Filters::default())? {
 //!     println!("{} {}", model.catalog().get(next.item.get()), next.score);
 //! }
 //! # Ok(())
 //! # }
 //! ```
 
+mod answer;
 mod filters;
 mod stream;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use self::filters::{Sieve, check_items};
+use self::filters::{Ranked, Sieve, check_items};
 use crate::evaluate::{EXCLUDED, Scored, histories_at_once, top_n};
-use crate::interactions::{Id, Ids, ItemIndex};
+use crate::interactions::{Id, Ids, ItemIndex, OwnedHistory, Timestamp};
 use crate::model_file::{self, Content, Dataset, Manifest, ModelFileError, Validation};
-use crate::models::{Configured, ModelError, Quantization, Recommender, Tensor};
+use crate::models::{Configured, ModelEntry, ModelError, Quantization, Recommender, Similarities, Tensor};
 use crate::monitor::Monitor;
 use crate::prepare::{Histories, History};
 
+pub use answer::{Answer, Fallback, Recommendation, StreamOptions};
 pub use filters::{Filters, RecommendError, Seen};
-pub use stream::{Fallback, StreamError, StreamOptions, StreamReport, recommend_stream};
+pub use stream::{StreamError, StreamReport, recommend_stream};
 
 /// A trained model with its catalogue: everything that is needed to recommend, and to keep it.
 pub struct Model {
@@ -57,24 +63,31 @@ pub struct Model {
     recommender: Box<dyn Recommender>,
 }
 
-/// A history in the model's own indices.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnownItems {
-    /// The items the model knows, in the order given.
-    pub items: Vec<ItemIndex>,
-    /// How many it does not know.
-    pub unknown: usize,
-}
-
-/// Where a score comes from.
+/// Where a score comes from: shares, base and boost sum to it, up to the rounding of single precision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// The score, without boosts.
+    /// The score.
     pub score: f32,
     /// What every item of the history adds to it, oldest first.
     pub shares: Vec<(ItemIndex, f64)>,
     /// What does not come from the history.
     pub base: f64,
+    /// What factors and boosts of [`Filters`] made of it; 0 without them.
+    pub boost: f64,
+}
+
+/// Items like another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimilarItems {
+    /// What was measured, in a few words.
+    pub measure: &'static str,
+    /// The items with their similarities, which are above 0; the most alike first.
+    pub items: Vec<Scored>,
+}
+
+/// What training found, as manifests have it.
+fn learned_by(recommender: &dyn Recommender) -> BTreeMap<String, f64> {
+    recommender.learned().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 impl Model {
@@ -99,6 +112,7 @@ impl Model {
                 configuration: configured.configuration.clone(),
                 seed: configured.configuration["seed"].as_u64(),
                 quantization: Quantization::None,
+                learned: learned_by(&*recommender),
                 dataset: Dataset::of(histories),
                 validation: None,
                 satf_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -174,16 +188,17 @@ impl Model {
         &*self.recommender
     }
 
-    /// The items of a history (oldest first) that the model knows.
-    pub fn history<'a>(&self, ids: impl IntoIterator<Item = Id<'a>>) -> KnownItems {
-        let mut known = KnownItems::default();
-        for id in ids {
-            match self.catalog.find(id) {
-                Some(index) => known.items.push(ItemIndex(index as u32)),
-                None => known.unknown += 1,
-            }
-        }
-        known
+    /// A history of these ids, oldest first, each taken at a time of its own.
+    pub fn history<'a>(&self, ids: impl IntoIterator<Item = Id<'a>>) -> OwnedHistory {
+        OwnedHistory::from_ids(&self.catalog, ids)
+    }
+
+    /// A history of these ids and the times they were taken at, in any order. Equal times were taken together.
+    pub fn history_of_events<'a>(
+        &self,
+        events: impl IntoIterator<Item = (Id<'a>, Timestamp)>,
+    ) -> OwnedHistory {
+        OwnedHistory::from_events(&self.catalog, events)
     }
 
     /// The `n` best items after a history (oldest item first), best first; of equal scores the lower item.
@@ -193,7 +208,8 @@ impl Model {
         n: usize,
         filters: &Filters,
     ) -> Result<Vec<Scored>, RecommendError> {
-        Ok(self.rank(&[history.into()], n, filters)?.pop().unwrap_or_default())
+        let ranked = self.rank(&[history.into()], n, filters)?.pop().unwrap_or_default();
+        Ok(ranked.into_iter().map(|ranked| ranked.scored).collect())
     }
 
     /// [`Model::recommend`] for many histories at once: for factor models one matrix product a batch of bounded size.
@@ -206,7 +222,9 @@ impl Model {
     where
         for<'h> &'h H: Into<History<'h>>,
     {
-        self.rank(&histories.iter().map(Into::into).collect::<Vec<_>>(), n, filters)
+        let ranked = self.rank(&histories.iter().map(Into::into).collect::<Vec<_>>(), n, filters)?;
+        let scored = |list: Vec<Ranked>| list.into_iter().map(|ranked| ranked.scored).collect();
+        Ok(ranked.into_iter().map(scored).collect())
     }
 
     fn rank(
@@ -214,9 +232,9 @@ impl Model {
         histories: &[History<'_>],
         n: usize,
         filters: &Filters,
-    ) -> Result<Vec<Vec<Scored>>, RecommendError> {
+    ) -> Result<Vec<Vec<Ranked>>, RecommendError> {
         let num_items = self.num_items();
-        let sieve = Sieve::new(filters, num_items)?;
+        let sieve = Sieve::new(filters, &self.catalog)?;
         histories.iter().try_for_each(|history| check_items("history", history, num_items))?;
         if num_items == 0 {
             return Ok(vec![Vec::new(); histories.len()]);
@@ -227,21 +245,38 @@ impl Model {
         for histories in histories.chunks(at_once.max(1)) {
             let scores = &mut scores[..histories.len() * num_items];
             self.recommender.score_batch(histories, scores);
-            let best = scores.par_chunks_mut(num_items).zip(histories).map(|(scores, history)| {
-                sieve.apply(history, scores);
-                top_n(scores, n)
-            });
+            self.check_finite("score", scores)?;
+            let best = scores
+                .par_chunks_mut(num_items)
+                .zip(histories)
+                .map(|(scores, history)| sieve.best(history, scores, n));
             lists.par_extend(best);
         }
         Ok(lists)
     }
 
+    /// An error if a value, of which there is one per item again and again, is not finite: weights that are finite can still be so
+    /// large that sums of them overflow, and a file may hold any.
+    fn check_finite(&self, what: &'static str, values: &[f32]) -> Result<(), RecommendError> {
+        match values.par_iter().position_first(|value| !value.is_finite()) {
+            None => Ok(()),
+            Some(at) => Err(self.not_finite(what, at % self.num_items(), f64::from(values[at]))),
+        }
+    }
+
+    fn not_finite(&self, what: &'static str, item: usize, value: f64) -> RecommendError {
+        let (model, item) = (self.manifest.model.clone(), self.catalog.get(item).to_string());
+        RecommendError::NotFinite { model, what, item, value: value.to_string() }
+    }
+
     /// The `n` items that were taken most often, for histories that say nothing. Scores are counts.
     pub fn popular(&self, n: usize, filters: &Filters) -> Result<Vec<Scored>, RecommendError> {
-        let sieve = Sieve::new(filters, self.num_items())?;
+        Ok(self.rank_popular(n, filters)?.into_iter().map(|ranked| ranked.scored).collect())
+    }
+
+    fn rank_popular(&self, n: usize, filters: &Filters) -> Result<Vec<Ranked>, RecommendError> {
         let mut scores: Vec<f32> = self.item_counts.iter().map(|&count| count as f32).collect();
-        sieve.apply(&[], &mut scores);
-        Ok(top_n(&scores, n))
+        Ok(Sieve::new(filters, &self.catalog)?.best(&[], &mut scores, n))
     }
 
     /// What every item of a history adds to the score of `item`. The sum of shares and base is the score, up to the
@@ -254,24 +289,61 @@ impl Model {
         let history = history.into();
         check_items("history", &history, self.num_items())?;
         check_items("item", &[item], self.num_items())?;
-        if !self.recommender.has_shares() {
-            return Err(RecommendError::NoShares { model: self.manifest.model.clone() });
-        }
+        self.check_explains()?;
         let mut scores = vec![0f32; self.num_items()];
         self.recommender.score_batch(&[history], &mut scores);
+        self.check_finite("score", &scores)?;
+        let scored = Scored { item, score: scores[item.get()] };
+        self.explain_ranked(history, Ranked { scored, plain: scored.score })
+    }
+
+    fn check_explains(&self) -> Result<(), RecommendError> {
+        if self.recommender.has_shares() {
+            Ok(())
+        } else {
+            Err(RecommendError::NoShares { model: self.manifest.model.clone() })
+        }
+    }
+
+    fn explain_ranked(&self, history: History<'_>, ranked: Ranked) -> Result<Explanation, RecommendError> {
+        let item = ranked.scored.item;
         let shares = self.recommender.shares(history, item);
+        if let Some(&value) = shares.of_history.iter().chain([&shares.base]).find(|value| !value.is_finite())
+        {
+            return Err(self.not_finite("share of a past item in the score", item.get(), value));
+        }
         Ok(Explanation {
-            score: scores[item.get()],
+            score: ranked.scored.score,
             shares: history.iter().copied().zip(shares.of_history).collect(),
             base: shares.base,
+            boost: ranked.boost(),
         })
     }
 
-    /// The `n` items most like `item`, by [`Recommender::similarities`]; the item itself is not among them.
-    pub fn similar_items(&self, item: ItemIndex, n: usize) -> Result<Vec<Scored>, RecommendError> {
+    /// The `n` items most like `item`, by [`Recommender::similarities`]; fewer if fewer have anything in common with it. The item
+    /// itself is not among them. What comes *after* it is another question: [`Model::recommend`] with a history of it alone.
+    pub fn similar_items(&self, item: ItemIndex, n: usize) -> Result<SimilarItems, RecommendError> {
         check_items("item", &[item], self.num_items())?;
-        let mut similarities = self.recommender.similarities(item);
-        similarities[item.get()] = EXCLUDED;
-        Ok(top_n(&similarities, n))
+        let Some(Similarities { measure, mut values }) = self.recommender.similarities(item) else {
+            return Err(RecommendError::NoSimilarities { model: self.manifest.model.clone() });
+        };
+        self.check_finite("similarity", &values)?;
+        values.iter_mut().filter(|value| **value <= 0.0).for_each(|value| *value = EXCLUDED);
+        values[item.get()] = EXCLUDED;
+        Ok(SimilarItems { measure, items: top_n(&values, n) })
+    }
+
+    /// What training found by itself, by name: from the manifest or, for files from before it was kept there, what the model's
+    /// arrays still tell. `None` stands for a key that was learned and is in neither.
+    pub fn learned(&self) -> BTreeMap<String, Option<f64>> {
+        let configured =
+            ModelEntry::find(&self.manifest.model).and_then(|entry| entry.read(&self.manifest.configuration));
+        let keys = configured.map(|configured| configured.learner.learned_keys()).unwrap_or_default();
+        let mut learned: BTreeMap<String, Option<f64>> =
+            keys.into_iter().map(|key| (key.to_owned(), None)).collect();
+        let told = self.recommender.learned().into_iter().map(|(name, value)| (name.to_owned(), Some(value)));
+        learned.extend(told);
+        learned.extend(self.manifest.learned.iter().map(|(name, value)| (name.clone(), Some(*value))));
+        learned
     }
 }

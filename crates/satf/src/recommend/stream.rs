@@ -2,31 +2,15 @@
 
 use serde::Serialize;
 
-use super::{Filters, Model, RecommendError};
-use crate::data::{DataError, RecommendationWriter, UserHistory};
-use crate::evaluate::{Scored, histories_at_once};
+use super::answer::{Answer, Answers, Fallback, StreamOptions};
+use super::{Model, RecommendError};
+use crate::data::{DataError, ExplanationRow, RecommendationRow, RecommendationWriter, UserHistory};
+use crate::evaluate::histories_at_once;
 use crate::monitor::{Cancelled, Monitor, check_cancelled};
+use crate::prepare::History;
 
-/// What a history gets of which no item is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fallback {
-    /// Nothing.
-    #[default]
-    Empty,
-    /// The most popular items.
-    Popular,
-}
-
-/// What to recommend.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StreamOptions {
-    /// Items a history.
-    pub n: usize,
-    /// What may be recommended.
-    pub filters: Filters,
-    /// What a history gets of which no item is known.
-    pub fallback: Fallback,
-}
+/// Items of the histories that are scored at once: with marks and lists a few megabytes, however long a history is.
+const ITEMS_AT_ONCE: usize = 1 << 20;
 
 /// What came of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -59,7 +43,7 @@ pub enum StreamError {
 /// Recommends for every history and writes the lists in the order of the histories.
 ///
 /// While a batch is scored on all cores, the lists of the one before are written and the next one is read: at most
-/// three batches exist at a time.
+/// three batches exist at a time. A batch ends with so many histories, or with so many items of histories.
 pub fn recommend_stream(
     model: &Model,
     histories: &mut (dyn Iterator<Item = Result<UserHistory, DataError>> + Send),
@@ -67,59 +51,105 @@ pub fn recommend_stream(
     options: &StreamOptions,
     monitor: &dyn Monitor,
 ) -> Result<StreamReport, StreamError> {
-    let at_once = histories_at_once(model.num_items());
-    let fallback = match options.fallback {
-        Fallback::Empty => Vec::new(),
-        Fallback::Popular => model.popular(options.n, &options.filters)?,
-    };
+    let answers = Answers::new(model, options)?;
+    // Every item of a history is explained once per item that is recommended.
+    let items = if options.explain { ITEMS_AT_ONCE / options.n.max(1) } else { ITEMS_AT_ONCE };
+    let limits = (histories_at_once(model.num_items()), items.max(1));
     let mut report = StreamReport::default();
-    let mut scored: Option<(Vec<UserHistory>, Vec<Vec<Scored>>)> = None;
-    let mut batch = read_batch(histories, at_once)?;
+    let mut answered: Option<(Vec<UserHistory>, Vec<Answer>)> = None;
+    let mut batch = read_batch(histories, limits)?;
     while !batch.is_empty() {
         check_cancelled(monitor)?;
-        let (lists, next) = rayon::join(
-            || model.recommend_batch(&batch, options.n, &options.filters),
+        let (answer, next) = rayon::join(
             || {
-                if let Some((batch, lists)) = scored.take() {
-                    write_batch(model, &batch, &lists, &fallback, writer, &mut report)?;
+                let views: Vec<History<'_>> = batch.iter().map(|user| (&user.history).into()).collect();
+                answers.of(&views)
+            },
+            || {
+                if let Some((batch, answers)) = answered.take() {
+                    write_batch(&batch, &answers, options, writer, &mut report)?;
                 }
-                read_batch(histories, at_once)
+                read_batch(histories, limits)
             },
         );
         let next = next?;
-        scored = Some((std::mem::replace(&mut batch, next), lists?));
+        answered = Some((std::mem::replace(&mut batch, next), answer?));
     }
-    if let Some((batch, lists)) = scored.take() {
-        write_batch(model, &batch, &lists, &fallback, writer, &mut report)?;
+    if let Some((batch, answers)) = answered.take() {
+        write_batch(&batch, &answers, options, writer, &mut report)?;
     }
     Ok(report)
 }
 
+/// Reads histories up to so many, or to so many items of them.
 fn read_batch(
     histories: &mut (dyn Iterator<Item = Result<UserHistory, DataError>> + Send),
-    at_once: usize,
+    (most_histories, most_items): (usize, usize),
 ) -> Result<Vec<UserHistory>, DataError> {
-    histories.take(at_once).collect()
+    let mut batch = Vec::new();
+    let mut items = 0;
+    while batch.len() < most_histories && items < most_items {
+        let Some(history) = histories.next().transpose()? else { break };
+        items += history.history.len();
+        batch.push(history);
+    }
+    Ok(batch)
 }
 
 fn write_batch(
-    model: &Model,
     batch: &[UserHistory],
-    lists: &[Vec<Scored>],
-    fallback: &[Scored],
+    answers: &[Answer],
+    options: &StreamOptions,
     writer: &mut RecommendationWriter<'_>,
     report: &mut StreamReport,
 ) -> Result<(), DataError> {
-    for (history, list) in batch.iter().zip(lists) {
-        let list = if history.items.is_empty() { fallback } else { list };
+    let fallback = match options.fallback {
+        Fallback::Empty => None,
+        Fallback::Popular => Some("popular"),
+    };
+    for (user, answer) in batch.iter().zip(answers) {
         report.histories += 1;
-        report.recommendations += list.len() as u64;
-        report.unknown_items += history.unknown as u64;
-        report.without_known_items += u64::from(history.items.is_empty());
-        for (rank, scored) in (1..).zip(list) {
-            let item = model.catalog().get(scored.item.get());
-            writer.write(history.user.as_id(), item, scored.score, rank)?;
+        report.recommendations += answer.list.len() as u64;
+        report.unknown_items += user.history.unknown() as u64;
+        report.without_known_items += u64::from(answer.is_fallback);
+        for (rank, recommendation) in (1..).zip(&answer.list) {
+            let explanation = recommendation.explanation.as_ref().map(|explanation| ExplanationRow {
+                shares: &explanation.shares,
+                base: explanation.base,
+                boost: explanation.boost,
+            });
+            writer.write(&RecommendationRow {
+                user: user.user.as_id(),
+                item: recommendation.item,
+                score: recommendation.score,
+                rank,
+                fallback: fallback.filter(|_| answer.is_fallback),
+                explanation,
+            })?;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interactions::{ItemIndex, OwnedHistory, OwnedId};
+
+    #[test]
+    fn a_batch_is_bounded_by_its_items_too() {
+        let history = |items: usize| {
+            let mut history = OwnedHistory::new();
+            for _ in 0..items {
+                history.push(Some(ItemIndex(0)), false);
+            }
+            Ok(UserHistory { user: OwnedId::Integer(0), history })
+        };
+        let mut long = (0..100).map(|_| history(400));
+        assert_eq!(read_batch(&mut long, (50, 1000)).unwrap().len(), 3);
+        assert_eq!(read_batch(&mut long, (50, 100_000)).unwrap().len(), 50);
+        let mut empty = (0..100).map(|_| history(0));
+        assert_eq!(read_batch(&mut empty, (70, 1000)).unwrap().len(), 70);
+        assert_eq!(read_batch(&mut empty, (70, 1000)).unwrap().len(), 30);
+    }
 }

@@ -85,7 +85,7 @@ impl Space {
         let name = path.display().to_string();
         let table = text.parse::<Table>().map_err(|error| TuneError::Damaged {
             path: path.to_owned(),
-            reason: format!("not TOML: {}", error.to_string().trim_end()),
+            reason: format!("not TOML: {}", error.to_string().trim_end().replace('\n', "\n  ")),
         })?;
         Space::from_table(&name, &table)
     }

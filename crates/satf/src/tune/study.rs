@@ -100,6 +100,11 @@ impl Study {
         Ok(Study { folder: folder.to_owned(), log, trials, _lock: lock })
     }
 
+    /// The files that a study in this folder is made of, checkpoints aside.
+    pub fn files(folder: &Path) -> Vec<PathBuf> {
+        [STUDY, TRIALS, RESULT, BEST, LOCK].iter().map(|name| folder.join(name)).collect()
+    }
+
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -391,8 +396,9 @@ mod tests {
 
     fn trial(number: usize) -> Trial {
         let keys = json!({ "rank": number }).as_object().unwrap().clone();
-        let score =
-            super::super::Score { keys: serde_json::Map::new(), value: 0.1 / 3.0, stderr: Some(0.01) };
+        let keys_of_score = serde_json::Map::new();
+        let unit = Some(crate::evaluate::ResampleUnit::User);
+        let score = super::super::Score { keys: keys_of_score, value: 0.1 / 3.0, stderr: Some(0.01), unit };
         Trial {
             trial: number,
             keys,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::Grid;
-use crate::evaluate::{Estimate, EvaluateError, EvaluateOptions, Metric, SeenPolicy, evaluate};
+use crate::evaluate::{Estimate, EvaluateError, EvaluateOptions, Metric, ResampleUnit, SeenPolicy, evaluate};
 use crate::models::{ConfigError, Iteration, ModelError, Recommender, Snapshot, Variant};
 use crate::monitor::{Cancelled, Memory, Monitor, OnlyCancels, check_cancelled};
 use crate::prepare::Partition;
@@ -45,6 +45,9 @@ pub struct Score {
     pub value: f64,
     /// Its standard error.
     pub stderr: Option<f64>,
+    /// What the error takes for one observation; none in studies of releases that did not say it: there it was the event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<ResampleUnit>,
 }
 
 impl Trial {
@@ -65,6 +68,9 @@ pub struct Best {
     pub value: f64,
     /// Its standard error.
     pub stderr: Option<f64>,
+    /// What the error takes for one observation, as in [`Score::unit`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<ResampleUnit>,
 }
 
 /// The best configuration; of equal ones that of the earlier trial.
@@ -74,7 +80,8 @@ pub fn best_of(trials: &[Trial]) -> Option<Best> {
         scored.reduce(|best, other| if other.1.value > best.1.value { other } else { best })?;
     let mut keys = trial.keys.clone();
     keys.extend(score.keys.clone());
-    Some(Best { trial: trial.trial, keys, value: score.value, stderr: score.stderr })
+    let &Score { value, stderr, unit, .. } = score;
+    Some(Best { trial: trial.trial, keys, value, stderr, unit })
 }
 
 /// How configurations are scored.
@@ -167,7 +174,8 @@ impl Scoring<'_> {
     }
 
     fn score(&self, model: &dyn Recommender, monitor: &dyn Monitor) -> Result<Estimate, EvaluateError> {
-        let options = EvaluateOptions { cutoffs: vec![self.metric.cutoff], batch: None, seen: self.seen };
+        let cutoffs = vec![self.metric.cutoff];
+        let options = EvaluateOptions { cutoffs, seen: self.seen, ..EvaluateOptions::default() };
         let Partition { train, holdout } = self.partition;
         let outcome = evaluate(model, holdout, train.num_items(), &options, &OnlyCancels(monitor))?;
         Ok(outcome.estimate(self.metric))
@@ -176,7 +184,8 @@ impl Scoring<'_> {
 
 impl Score {
     fn new(keys: Map<String, Value>, estimate: Estimate) -> Self {
-        Score { keys, value: estimate.value, stderr: estimate.stderr }
+        let Estimate { value, stderr, unit, .. } = estimate;
+        Score { keys, value, stderr, unit }
     }
 }
 

@@ -7,7 +7,7 @@ use satf::prepare::{SplitScheme, TiePolicy, Timeline};
 use serde_json::{Value, json};
 
 use crate::args::{OrderArguments, SplitArgument};
-use crate::commands::protocol::usual_offset;
+use crate::commands::protocol::test_offset;
 use crate::table;
 use crate::terminal::Terminal;
 
@@ -138,10 +138,9 @@ fn scheme(log: &Interactions, arguments: &OrderArguments) -> anyhow::Result<Spli
         Some(SplitArgument::Calendar) | None => {}
     }
     let timeline = Timeline::new(log, TiePolicy::File, 0);
-    let test = usual_offset(&timeline).context(
-        "no usual offset leaves enough rows to train on and to predict; hint: give --test, such as --test 3weeks, or \
+    let test = test_offset(&timeline).context(
+        "no usual offset, nor a share of the rows, leaves enough of them to train on and to predict; hint: give --test, such as --test 3weeks, or \
          --split leave-one-out",
     )?;
-    tracing::warn!("no offset given: taking --test {test}");
     Ok(SplitScheme::Holdout { test })
 }

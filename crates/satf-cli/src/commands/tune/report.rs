@@ -6,6 +6,7 @@ use satf::evaluate::Metric;
 use satf::tune::{ITERATION_KEYS, Progress, State, Status, Trial};
 use serde_json::Value;
 
+use crate::escape;
 use crate::table::{self, duration};
 
 /// Trials shown of a study.
@@ -36,15 +37,13 @@ pub(super) fn result(status: &Status, result: &Value, folder: &Path) -> String {
     let mut text = format!("{}\n\n{}\n\n", summary(status), best_trials(status));
     text.push_str(&format!("Best: {}\n", keys(&result["best"]["keys"])));
     text.push_str(&format!(
-        "  validation  {metric} {}\n  test        {}\n\n",
+        "  validation  {metric} {}\n  test        {}\n{}\n\n",
         value(result["best"]["value"].as_f64().unwrap_or_default(), result["best"]["stderr"].as_f64()),
         metrics(&result["test"]),
+        error_note(status),
     ));
-    let (shown, config) = (folder.display(), folder.join("best.toml"));
-    text.push_str(&format!(
-        "Study: {shown}; satf evaluate LOG --model {model} --config {}",
-        config.display()
-    ));
+    let (shown, config) = (escape::path(folder), escape::path(&folder.join("best.toml")));
+    text.push_str(&format!("Study: {shown}; satf evaluate LOG --model {model} --config {config}"));
     text
 }
 
@@ -81,7 +80,23 @@ pub(super) fn status(status: &Status) -> String {
         pairs.push(("test", metrics(&result["test"])));
     }
     let pairs = table::of_pairs(pairs).to_string();
-    if status.best.is_some() { format!("{pairs}\n\n{}", best_trials(status)) } else { pairs }
+    if status.best.is_some() {
+        format!("{pairs}\n\n{}\n{}", best_trials(status), error_note(status))
+    } else {
+        pairs
+    }
+}
+
+/// What ± means. A study that an earlier release began may have errors of both kinds.
+fn error_note(status: &Status) -> String {
+    let units = || status.trials.iter().filter_map(Trial::best).map(|score| score.unit);
+    match units().next() {
+        Some(first) if units().all(|unit| unit == first) => {
+            format!("± is one standard error, {}", table::unit_words(first))
+        }
+        _ => "± is one standard error, clustered by user; in trials of an earlier release as if all events were independent"
+            .to_owned(),
+    }
 }
 
 fn summary(status: &Status) -> String {

@@ -1,105 +1,103 @@
-//! Histories to recommend for, one after the other: any number of them, never held at once.
-//!
-//! | format | a history is |
-//! |---|---|
-//! | JSON lines | `{"user_id": "ann", "history": ["tent", "sleeping bag"]}`, oldest item first |
-//! | CSV with a column `history` | `ann,"tent,sleeping bag"`, or a JSON list where ids have commas |
-//! | CSV with a column `item_id` | the rows of one user, which stand together, oldest first; a column of times is used if there is one |
-//! | Parquet | a row with a list in the column `history`, or rows of `user_id` and `item_id` as in CSV |
-//!
-//! Items taken at one and the same time are rows with equal times, or a list within a JSON list: `["tent", ["mug", "stove"]]`. Models
-//! to which their order means nothing can tell so.
-//!
-//! Text may be packed with gzip or zstd.
+//! Histories to recommend for, one after the other: any number of them, in bounded memory.
 
-mod json;
-mod parquet;
-mod rows;
+mod gathered;
+mod grouping;
+mod spill;
 
-use std::fs::{self, File};
-use std::path::Path;
+use std::fs;
+use std::hash::BuildHasher;
+use std::path::{Path, PathBuf};
 
-use self::json::JsonHistories;
-use self::parquet::ParquetHistories;
-use self::rows::RowHistories;
+use hashbrown::{DefaultHashBuilder, HashSet};
+
+use self::gathered::UNKNOWN;
+use self::grouping::Grouping;
+use super::columns::{Columns, Role, Wanted};
+use super::error::Fault;
+use super::intake::Tolerance;
+use super::interner::{Digits, Interner};
+use super::log_builder::{Field, Rejection};
+use super::rows::{Next, Row, Rows};
 use super::source::Source;
-use super::{DataError, parquet as parquet_log};
-use crate::interactions::{Id, Ids, ItemIndex, OwnedId};
-use crate::monitor::Monitor;
-use crate::prepare::History;
+use super::time::TimeReader;
+use super::{DataError, ReadOptions};
+use crate::interactions::{Clock, Id, Ids, OwnedHistory, OwnedId};
+use crate::monitor::{Monitor, OnlyCancels, check_cancelled};
+
+/// Rows between two questions whether to stop.
+const ROWS_A_CHECK: u64 = 4096;
 
 /// A user's history in the indices of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserHistory {
     /// Whose history.
     pub user: OwnedId,
-    /// The items the catalogue knows, oldest first.
-    pub items: Vec<ItemIndex>,
-    /// For each of them whether it was taken at the same time as the one before it.
-    pub with_previous: Vec<bool>,
-    /// How many items the catalogue does not know.
-    pub unknown: usize,
-    /// Whether the newest time has an item that is known.
-    newest_is_known: bool,
+    /// What the user did so far.
+    pub history: OwnedHistory,
 }
 
-impl UserHistory {
-    fn new(user: OwnedId) -> Self {
-        UserHistory { user, items: vec![], with_previous: vec![], unknown: 0, newest_is_known: false }
-    }
-
-    /// Adds the next item, which was taken at the same time as the one before it, or later.
-    fn push(&mut self, catalog: &Ids, item: Id<'_>, is_with_previous: bool) {
-        self.newest_is_known &= is_with_previous;
-        match catalog.find(item) {
-            Some(index) => {
-                self.items.push(ItemIndex(index as u32));
-                self.with_previous.push(self.newest_is_known);
-                self.newest_is_known = true;
-            }
-            None => self.unknown += 1,
-        }
-    }
+/// How histories are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryOptions {
+    /// How the file is read; as for a log.
+    pub reading: ReadOptions,
+    /// The column or key of whole histories: a name, or a number from 1 for columns of text. By name (`history`, `items`, …) if
+    /// none.
+    pub history_column: Option<String>,
+    /// Bytes that rows waiting for others of their user may take, about; [`UserHistories`] says what happens beyond them.
+    pub memory: u64,
 }
 
-impl<'a> From<&'a UserHistory> for History<'a> {
-    fn from(history: &'a UserHistory) -> Self {
-        History::with_baskets(&history.items, &history.with_previous)
+impl Default for HistoryOptions {
+    fn default() -> Self {
+        HistoryOptions { reading: ReadOptions::default(), history_column: None, memory: 128 << 20 }
     }
-}
-
-/// What an id in a text file is: an integer in its shortest spelling, else a string.
-fn plain_id(text: &str) -> Id<'_> {
-    match text.parse::<i64>() {
-        Ok(number) if number.to_string() == text => Id::Integer(number),
-        _ => Id::Text(text),
-    }
-}
-
-/// Names of a column that holds whole histories, as [`super::columns::normalized`] spells them.
-const HISTORY_NAMES: [&str; 5] = ["history", "items", "itemids", "itemsequence", "sequence"];
-
-fn is_history_name(name: &str) -> bool {
-    HISTORY_NAMES.contains(&super::columns::normalized(name).as_str())
 }
 
 /// A stream of histories; it ends with the first error.
+///
+/// Everything that [`read_log`](super::read_log) reads is read as histories too, by the same readers, with the same options and the
+/// same reading of ids and times. Times may be missing. Besides, a file may hold whole histories:
+///
+/// | format | a whole history is |
+/// |---|---|
+/// | JSON lines | `{"user_id": "ann", "history": ["tent", "sleeping bag"]}`, oldest item first |
+/// | JSON list | `[{"user_id": "ann", "history": ["tent"]}, …]`, or lists alone, `[["tent", "mug"], ["lamp"]]`, whose users are their numbers from 1 |
+/// | CSV or TSV with a column `history` | `ann,"tent,sleeping bag"` as [`parse_history`](super::parse_history) reads it, or a JSON list |
+/// | Parquet with a column `history` | a list of ids, or text as in CSV |
+///
+/// Items taken together are rows with equal times, or a list within the list: `["tent", ["mug", "stove"]]`.
+///
+/// Rows of users and items may stand in any order. A user's rows are put in the order of their times, or of the file where there are
+/// none; equal times keep the order of the file. Histories come out in the order in which their users first appear. Up to
+/// [`HistoryOptions::memory`] rows are gathered in memory. A file with more is looked through first: if the rows of each user stand
+/// together (which is known of up to four million users, and of any number that are sorted), it streams, and only one history is in
+/// memory; otherwise, and for a pipe, rows are sorted in temporary files.
+///
+/// An id that is null, empty, a fraction or a truth value is an error with its place, or counted if bad rows may be skipped. A
+/// history that is null or empty is a history without items.
 pub struct UserHistories<'a> {
-    inner: Inner<'a>,
+    rows: Rows<'a>,
+    resolver: Resolver<'a>,
+    tolerance: Tolerance,
+    /// The file, if it can be read again.
+    file: Option<PathBuf>,
+    wanted: Wanted,
+    monitor: &'a dyn Monitor,
+    is_read: bool,
     is_over: bool,
 }
 
-enum Inner<'a> {
-    Json(JsonHistories<'a>),
-    Rows(Box<RowHistories<'a>>),
-    Parquet(Box<ParquetHistories<'a>>),
-}
-
 impl<'a> UserHistories<'a> {
-    /// Opens a file, or standard input for `-`. The format is told by content.
-    pub fn open(path: &Path, catalog: &'a Ids, monitor: &'a dyn Monitor) -> Result<Self, DataError> {
-        let is_stdin = path == Path::new("-");
-        let mut source = if is_stdin {
+    /// Opens a file, or standard input for `-`.
+    pub fn open(
+        path: &Path,
+        catalog: &'a Ids,
+        options: &HistoryOptions,
+        monitor: &'a dyn Monitor,
+    ) -> Result<Self, DataError> {
+        let mut file = None;
+        let source = if path == Path::new("-") {
             monitor.begin("recommending", 0);
             Source::from_reader(Path::new("standard input"), std::io::stdin(), monitor)?
         } else {
@@ -108,24 +106,88 @@ impl<'a> UserHistories<'a> {
                 return Err(DataError::Directory { path: path.to_owned() });
             }
             monitor.begin("recommending", metadata.len());
+            file = metadata.is_file().then(|| path.to_owned());
             Source::open(path, monitor)?
         };
-        let inner = if source.is_parquet() {
-            if is_stdin || source.compression().is_some() {
-                return Err(parquet_log::broken(
-                    source.path(),
-                    "Parquet is read from its end: give it as a file, unpacked",
-                ));
+        let wanted = Wanted::histories(&options.reading, options.history_column.as_deref());
+        let (rows, _) = Rows::open(source, wanted.clone(), monitor)?;
+        let resolver = Resolver::new(rows.path(), catalog, options);
+        Ok(UserHistories {
+            rows,
+            resolver,
+            tolerance: Tolerance::new(&options.reading),
+            file,
+            wanted,
+            monitor,
+            is_read: false,
+            is_over: false,
+        })
+    }
+
+    /// How many bad rows were skipped so far.
+    pub fn skipped_rows(&self) -> u64 {
+        self.tolerance.skipped
+    }
+
+    /// What was wrong with the first few of them.
+    pub fn skipped_messages(&self) -> &[String] {
+        &self.tolerance.messages
+    }
+
+    fn read(&mut self) -> Result<Option<UserHistory>, DataError> {
+        loop {
+            if let Some(history) = self.resolver.grouping.next()? {
+                return Ok(Some(history));
             }
-            drop(source);
-            let file = File::open(path).map_err(|source| DataError::open(path, source))?;
-            Inner::Parquet(Box::new(ParquetHistories::open(path, file, catalog, monitor)?))
-        } else if source.peek_line()?.trim_ascii_start().starts_with(b"{") {
-            Inner::Json(JsonHistories::new(source, catalog))
-        } else {
-            Inner::Rows(Box::new(RowHistories::open(source, catalog)?))
-        };
-        Ok(UserHistories { inner, is_over: false })
+            if self.is_read {
+                return Ok(None);
+            }
+            if self.resolver.grouping.rows().is_multiple_of(ROWS_A_CHECK) {
+                check_cancelled(self.monitor)?;
+            }
+            let resolver = &mut self.resolver;
+            match self.rows.next(|columns, row| (row.line, resolver.take(columns, &row)))? {
+                Next::Row((_, Ok(Some(history)))) => return Ok(Some(history)),
+                Next::Row((_, Ok(None))) => {}
+                Next::Row((line, Err(Rejection::Row(fault)))) | Next::Bad(line, fault) => {
+                    self.tolerance.reject(fault.at(self.rows.path(), line))?;
+                }
+                Next::Row((_, Err(Rejection::Log(error)))) => return Err(error),
+                Next::End => {
+                    self.is_read = true;
+                    self.resolver.grouping.finish()?;
+                }
+            }
+            if self.resolver.grouping.is_full() {
+                let is_grouped = self.is_grouped()?;
+                self.resolver.grouping.make_room(is_grouped)?;
+            }
+        }
+    }
+
+    /// Whether the file is sure to have the rows of each user together. A pipe is not.
+    fn is_grouped(&self) -> Result<bool, DataError> {
+        let Some(path) = &self.file else { return Ok(false) };
+        let monitor = OnlyCancels(self.monitor);
+        let (mut rows, _) = Rows::open(Source::open(path, &monitor)?, self.wanted.clone(), &monitor)?;
+        let mut users = Interner::new(Role::User, self.wanted.options.user_type);
+        let mut seen = SeenUsers::default();
+        for number in 0u64.. {
+            if number.is_multiple_of(ROWS_A_CHECK) {
+                check_cancelled(self.monitor)?;
+            }
+            let taken = rows.next(|columns, row| {
+                let mut digits = Digits::default();
+                // A bad row is dealt with when its turn comes.
+                users.read(row.user, &mut digits, &columns.names.user).map_or(true, |user| seen.take(user))
+            });
+            match taken? {
+                Next::Row(false) => return Ok(false),
+                Next::Row(true) | Next::Bad(..) => {}
+                Next::End => break,
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -136,13 +198,117 @@ impl Iterator for UserHistories<'_> {
         if self.is_over {
             return None;
         }
-        let next = match &mut self.inner {
-            Inner::Json(histories) => histories.next(),
-            Inner::Rows(histories) => histories.next(),
-            Inner::Parquet(histories) => histories.next(),
-        };
+        let next = self.read();
         self.is_over = !matches!(next, Ok(Some(_)));
         next.transpose()
+    }
+}
+
+/// Rows into items of a catalogue.
+struct Resolver<'a> {
+    path: PathBuf,
+    catalog: &'a Ids,
+    users: Interner,
+    times: TimeReader,
+    grouping: Grouping,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(path: &Path, catalog: &'a Ids, options: &HistoryOptions) -> Self {
+        Resolver {
+            path: path.to_owned(),
+            catalog,
+            users: Interner::new(Role::User, options.reading.user_type),
+            times: TimeReader::new(options.reading.time_unit),
+            grouping: Grouping::new(usize::try_from(options.memory).unwrap_or(usize::MAX)),
+        }
+    }
+
+    /// Takes a row; the history, if the row holds a whole one.
+    fn take(&mut self, columns: &Columns, row: &Row<'_>) -> Result<Option<UserHistory>, Rejection> {
+        let mut digits = Digits::default();
+        let user = self.users.read(row.user, &mut digits, &columns.names.user)?;
+        if columns.is_whole {
+            let mut history = OwnedHistory::new();
+            match row.item {
+                Field::List(list) => list.push_to(self.catalog, &mut history).map_err(|mut fault| {
+                    fault.column.get_or_insert_with(|| columns.names.item.clone());
+                    fault
+                })?,
+                // No history is one without items.
+                Field::Other("null") => {}
+                other => return Err(Box::new(not_a_list(&other, columns)).into()),
+            }
+            return Ok(Some(UserHistory { user: user.to_owned(), history }));
+        }
+        let item = self.find(row.item, columns)?;
+        let time = match row.time {
+            None => i64::try_from(self.grouping.rows()).unwrap_or(i64::MAX),
+            Some(Field::Micros(number)) if columns.clock == Clock::RowOrder => number,
+            Some(time) => self.times.read(&time, columns.names.time.as_deref(), &self.path, row.line)?,
+        };
+        self.grouping.push(user, item, time).map_err(Rejection::Log)?;
+        Ok(None)
+    }
+
+    /// The index of an item.
+    fn find(&self, field: Field<'_>, columns: &Columns) -> Result<u32, Box<Fault>> {
+        let unsigned;
+        let id = match field {
+            Field::Integer(id) => Id::Integer(id),
+            Field::Unsigned(id) => {
+                unsigned = id.to_string();
+                Id::Text(&unsigned)
+            }
+            Field::Plain(text) | Field::Text(text) if !text.is_empty() => {
+                Id::Text(std::str::from_utf8(text).map_err(|_| {
+                    Box::new(fault(&field, "the id of an item in valid UTF-8", &columns.names.item))
+                })?)
+            }
+            _ => {
+                let expected = "the id of an item (a string or an integer of 64 bits)";
+                return Err(Box::new(fault(&field, expected, &columns.names.item)));
+            }
+        };
+        Ok(self.catalog.find(id).map_or(UNKNOWN, |index| index as u32))
+    }
+}
+
+fn not_a_list(field: &Field<'_>, columns: &Columns) -> Fault {
+    fault(field, "a list of ids, such as [\"tent\", \"sleeping bag\"]", &columns.names.item)
+}
+
+fn fault(field: &Field<'_>, expected: &str, column: &str) -> Fault {
+    Fault { column: Some(column.into()), found: field.shown().into(), expected: expected.into(), hint: None }
+}
+
+/// Users whose rows are over, as far as they can be remembered.
+#[derive(Default)]
+struct SeenUsers {
+    hashes: HashSet<u64>,
+    hasher: DefaultHashBuilder,
+    current: Option<OwnedId>,
+    is_unsorted: bool,
+}
+
+impl SeenUsers {
+    /// The most users that are remembered: about 80 MiB. Beyond them only the order of ids is sure.
+    const MOST: usize = 4 << 20;
+
+    /// Takes the user of the next row; whether the rows of each user are sure to have stood together so far.
+    fn take(&mut self, user: Id<'_>) -> bool {
+        if let Some(current) = &self.current {
+            let current = current.as_id();
+            if current == user {
+                return true;
+            }
+            self.is_unsorted |= current > user;
+        }
+        self.current = Some(user.to_owned());
+        if self.hashes.len() < SeenUsers::MOST {
+            return self.hashes.insert(self.hasher.hash_one(user));
+        }
+        !self.is_unsorted
     }
 }
 
@@ -156,11 +322,11 @@ mod tests {
         let path = folder.path().join(name);
         fs::write(&path, text).unwrap();
         let catalog = Ids::Texts(["lamp", "mat", "mug", "stove", "tent"].map(Into::into).into());
-        UserHistories::open(&path, &catalog, &())
+        UserHistories::open(&path, &catalog, &HistoryOptions::default(), &())
             .unwrap()
             .map(|history| {
-                let history = history.unwrap();
-                (history.items.iter().map(|item| item.0).collect(), history.with_previous)
+                let history = history.unwrap().history;
+                (history.items().iter().map(|item| item.0).collect(), history.with_previous().to_vec())
             })
             .collect()
     }
@@ -180,5 +346,9 @@ mod tests {
         assert_eq!(read("a.csv", rows), expected);
         let wide = "user_id;history\n1;[\"tent\", [\"mug\", \"stove\"], \"lamp\"]\n2;[[\"rope\", \"mug\"], \"mat\"]\n";
         assert_eq!(read("b.csv", wide), expected);
+        let plain = "user_id;history\n1;tent,mug+stove,lamp\n2;rope+mug,mat\n";
+        assert_eq!(read("c.csv", plain), expected);
+        let list = "[[\"tent\", [\"mug\", \"stove\"], \"lamp\"],\n[[\"rope\", \"mug\"], \"mat\"]]";
+        assert_eq!(read("d.json", list), expected);
     }
 }

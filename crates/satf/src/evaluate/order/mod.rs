@@ -11,7 +11,7 @@
 mod verdict;
 
 use super::compare::{CompareOptions, Difference, compare};
-use super::metrics::{Measure, Metric};
+use super::metrics::{Measure, Metric, number_users};
 use super::protocol::{EvaluateError, EvaluateOptions, evaluate};
 use crate::interactions::{Interactions, UserIndex};
 use crate::models::{LaSatfConfig, Learner, ModelError, PureSvdConfig, Recommender, TransitionsConfig};
@@ -150,19 +150,19 @@ pub fn check_order(
         scores.add_blind(&partition, &blind, seed, monitor)?;
     }
     let compare_options = CompareOptions { seed: options.seed, ..CompareOptions::default() };
-    let mut models = scores.effects(&compare_options);
+    let mut models = scores.effects(&compare_options, monitor)?;
     // The model without order was scored last.
     let blind_at = models.len() - 1;
     let best_at = (0..blind_at)
         .max_by(|&a, &b| models[a].effect.second.total_cmp(&models[b].effect.second).then(b.cmp(&a)))
         .unwrap_or(0);
-    let against_blind = scores.against(blind_at, best_at, &compare_options);
+    let against_blind = scores.against(blind_at, best_at, &compare_options, monitor)?;
 
     let file_order = if tied_rows > 0 {
         let partition = part(Timeline::new(log, TiePolicy::File, 0), options)?;
         let mut scores = Scores::new(log);
         scores.add(&partition, &learners(&partition, options.seed), options.seed, monitor)?;
-        let mut models = scores.effects(&compare_options);
+        let mut models = scores.effects(&compare_options, monitor)?;
         models.swap(0, best_at);
         Some(FileOrder { tied_share: tied_rows as f64 / log.rows.len() as f64, models })
     } else {
@@ -258,34 +258,36 @@ impl Scores {
         }
     }
 
-    fn effects(&self, options: &CompareOptions) -> Vec<OrderEffect> {
+    fn effects(
+        &self,
+        options: &CompareOptions,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<OrderEffect>, Cancelled> {
         let groups = self.groups();
-        let effect = |scores: &ModelScores| OrderEffect {
-            model: scores.model,
-            knows_order: scores.knows_order,
-            effect: compare(&scores.shuffled, &scores.real, &groups, options),
+        let effect = |scores: &ModelScores| {
+            Ok(OrderEffect {
+                model: scores.model,
+                knows_order: scores.knows_order,
+                effect: compare(&scores.shuffled, &scores.real, &groups, options, monitor)?,
+            })
         };
         self.models.iter().map(effect).collect()
     }
 
     /// Two models on real histories.
-    fn against(&self, first: usize, second: usize, options: &CompareOptions) -> Difference {
-        compare(&self.models[first].real, &self.models[second].real, &self.groups(), options)
+    fn against(
+        &self,
+        first: usize,
+        second: usize,
+        options: &CompareOptions,
+        monitor: &dyn Monitor,
+    ) -> Result<Difference, Cancelled> {
+        compare(&self.models[first].real, &self.models[second].real, &self.groups(), options, monitor)
     }
 
     /// Numbers the users from 0: all repetitions of all events of one user stand or fall together.
     fn groups(&self) -> Vec<usize> {
-        let mut numbers = vec![usize::MAX; self.num_users];
-        let mut next = 0;
-        let mut number = |user: &UserIndex| {
-            let number = &mut numbers[user.get()];
-            if *number == usize::MAX {
-                *number = next;
-                next += 1;
-            }
-            *number
-        };
-        self.users.iter().map(&mut number).collect()
+        number_users(self.users.iter().copied(), self.num_users)
     }
 }
 

@@ -79,12 +79,18 @@ pub struct DSatfConfig {
     pub memory_bytes: Option<u64>,
 }
 
+/// What is reported of how surely pairs keep their order, kind by kind: 0.5 is noise, 1 is law.
+const AGREEMENTS: [&str; memory::KINDS] =
+    ["agreement_at_once", "agreement_neighbours", "agreement_near", "agreement_far"];
+
 /// What [`DSatfConfig::memory_bytes`] means if it is not given.
 const DEFAULT_MEMORY_BYTES: u64 = 8 << 30;
 
 /// Bytes a pair takes while the memory is put together, and an entry of an item space while the core is learned.
 const BYTES_A_PAIR: u64 = 16;
 const BYTES_A_FACTOR: u64 = 28;
+/// Bytes of an entry of the core: its normal equations, their eigenvectors and what these take to be found.
+const BYTES_A_CORE_ENTRY: u64 = 72;
 
 impl Default for DSatfConfig {
     fn default() -> Self {
@@ -138,6 +144,7 @@ impl DSatfConfig {
         let (items, rank) = (histories.num_items() as u64, self.rank_on(histories) as u64);
         let pairs = memory::most_pairs(histories, self.window);
         let factors = items.saturating_mul(rank).saturating_mul(BYTES_A_FACTOR);
+        let factors = factors.saturating_add(rank.saturating_mul(rank).saturating_mul(BYTES_A_CORE_ENTRY));
         let needed = pairs.saturating_mul(BYTES_A_PAIR).saturating_add(factors);
         let allowed = self.memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES);
         if needed <= allowed {
@@ -213,6 +220,19 @@ impl Keys {
         MemoryParams { window, distance_decay, together, user_power, saturation, source_power, target_power }
     }
 
+    /// Every key by its name.
+    fn named(&self) -> [(&'static str, f64); 6] {
+        let &Keys { distance_decay, together, target_power, recency_decay, basket_order, trend } = self;
+        [
+            ("distance_decay", distance_decay),
+            ("together", together),
+            ("target_power", target_power),
+            ("recency_decay", recency_decay),
+            ("basket_order", basket_order),
+            ("trend", trend),
+        ]
+    }
+
     /// Whether pairs count the same with other keys.
     fn counts_as(&self, other: &Keys) -> bool {
         let counting = |keys: &Keys| (keys.distance_decay, keys.together);
@@ -267,13 +287,17 @@ impl Learner for DSatfConfig {
         &["balance", "regularization"]
     }
 
+    fn learned_keys(&self) -> Vec<&'static str> {
+        self.learned().into_iter().filter(|(_, value, _)| value.is_none()).map(|(key, ..)| key).collect()
+    }
+
     fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
         self.check_on(histories)?;
         let &DSatfConfig { window, user_power, saturation, source_power, trend_days, max_len, .. } = self;
-        let is_fixed =
-            |name: &str| self.learned().iter().any(|(key, value, _)| *key == name && value.is_some());
+        let open = self.learned_keys();
+        let is_fixed = |name: &str| !open.contains(&name);
         let given = GivenParams { window, user_power, saturation, source_power, trend_days, max_len };
-        let keys = rehearse(self.keys(), is_fixed, &given, histories, monitor)?;
+        let (keys, rehearsed) = rehearse(self.keys(), is_fixed, &given, histories, monitor)?;
 
         let params = keys.memory_params(&given);
         let (memory, agreements) = memory::fit(&params, histories, monitor)?;
@@ -281,6 +305,11 @@ impl Learner for DSatfConfig {
             ?agreements,
             "how pairs at one time, neighbours, near and far ones agree in their order"
         );
+
+        let mut learned: Vec<(&'static str, f64)> =
+            keys.named().into_iter().filter(|(key, _)| open.contains(key)).collect();
+        learned.push(("rehearsed_events", rehearsed as f64));
+        learned.extend(AGREEMENTS.into_iter().zip(agreements));
 
         let lag_weights = keys.lag_weights(max_len);
         let core = if self.balance > 0.0 {
@@ -291,6 +320,7 @@ impl Learner for DSatfConfig {
             let by_lag = lag_weights.by_lag().unwrap_or_default();
             let moments = second_moments(&space, histories, by_lag, window, user_power, monitor)?;
             let equations = NormalEquations::new(&space, &memory, moments.as_ref(), monitor)?;
+            learned.push(("rank", space.rank() as f64));
             Some((space, equations))
         } else {
             None
@@ -303,13 +333,17 @@ impl Learner for DSatfConfig {
             core,
             trend: Trend::new(histories, trend_days).weights(keys.trend),
             popularity: histories.popularity(),
+            learned,
         };
         monitor.trained(&fitted);
         fitted.recommender()
     }
 
     fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
-        Ok(Box::new(DSatf::restore(tensors)?))
+        let open = self.learned_keys();
+        let model = DSatf::restore(tensors)?;
+        let told = model.learned_by_arrays().into_iter().filter(|(key, _)| open.contains(key)).collect();
+        Ok(Box::new(model.with_learned(told)))
     }
 }
 
@@ -322,6 +356,7 @@ struct Fitted {
     core: Option<(ItemSpace, NormalEquations)>,
     trend: Vec<f64>,
     popularity: Vec<u32>,
+    learned: Vec<(&'static str, f64)>,
 }
 
 impl Snapshot for Fitted {
@@ -338,6 +373,7 @@ impl Snapshot for Fitted {
         };
         let (weights, memory) = (self.lag_weights.clone(), self.memory.clone());
         let model = DSatf::new(balance, weights, memory, core, &self.trend, &self.popularity);
+        let model = model.map(|model| model.with_learned(self.learned.clone()));
         model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
             model: DSatfConfig::NAME,
             reason: "the memory or the factors of the core are not finite".to_owned(),

@@ -8,10 +8,11 @@ use super::core::ItemSpace;
 use crate::interactions::ItemIndex;
 use crate::models::LagWeights;
 use crate::models::batch::score_each;
+use crate::models::company;
 use crate::models::fold_in::FoldIn;
 use crate::models::item_rows::{ItemRows, RowNames};
 use crate::models::tensors::{Shares, StoredTensors, Tensor, TensorError};
-use crate::models::{Quantization, Recommender};
+use crate::models::{Quantization, Recommender, Similarities, UserData};
 use crate::prepare::History;
 
 /// The scaled memory and, unless the balance leaves it out, the core in factors.
@@ -20,6 +21,7 @@ pub(super) struct DSatf {
     memory: ItemRows,
     core: Option<FoldIn>,
     lag_weights: LagWeights,
+    learned: Vec<(&'static str, f64)>,
 }
 
 /// Names of the memory's arrays in files.
@@ -65,7 +67,7 @@ impl DSatf {
                 Some(FoldIn::new(num_items, left, right, lag_weights.clone())?)
             }
         };
-        Some(DSatf { memory, core, lag_weights })
+        Some(DSatf { memory, core, lag_weights, learned: Vec::new() })
     }
 
     pub(super) fn restore(tensors: &StoredTensors<'_>) -> Result<Self, TensorError> {
@@ -73,7 +75,27 @@ impl DSatf {
             memory: ItemRows::from_tensors(tensors, NAMES)?,
             core: if FoldIn::is_in(tensors) { Some(FoldIn::from_tensors(tensors)?) } else { None },
             lag_weights: LagWeights::from_tensors_by_lag(tensors)?,
+            learned: Vec::new(),
         })
+    }
+
+    /// The same, with what training found by itself.
+    #[must_use]
+    pub(super) fn with_learned(self, learned: Vec<(&'static str, f64)>) -> Self {
+        DSatf { learned, ..self }
+    }
+
+    /// The keys that the arrays tell: $\rho$ of $w_1 = 2^{-\rho}$, and how much the order of a basket counts.
+    pub(super) fn learned_by_arrays(&self) -> Vec<(&'static str, f64)> {
+        let second = self.lag_weights.by_lag().and_then(|weights| weights.get(1));
+        let decay = second.map(|weight| -weight.log2()).filter(|decay| decay.is_finite());
+        // Keys have few digits; a logarithm returns them but for its rounding.
+        let decay = decay.map(|decay| ("recency_decay", (decay * 1e9).round() / 1e9));
+        let order = match &self.lag_weights {
+            LagWeights::ByBasket { order, .. } => Some(("basket_order", *order)),
+            _ => None,
+        };
+        decay.into_iter().chain(order).collect()
     }
 }
 
@@ -132,6 +154,25 @@ impl Recommender for DSatf {
             *share += weight * self.memory.weight(past, item);
         }
         shares
+    }
+
+    /// By the pairs of the memory; without it, by what the core says comes after each of two items.
+    fn similarities(&self, item: ItemIndex) -> Option<Similarities> {
+        match &self.core {
+            Some(core) if self.memory.num_pairs() == 0 => Some(Similarities {
+                measure: "cosine of what comes after them, as the core sees it",
+                values: core.history_similarities(item),
+            }),
+            _ => Some(company::similarities(&self.memory, item)),
+        }
+    }
+
+    fn user_data(&self) -> UserData {
+        UserData::None
+    }
+
+    fn learned(&self) -> Vec<(&'static str, f64)> {
+        self.learned.clone()
     }
 
     fn lag_weights(&self) -> Option<&[f64]> {

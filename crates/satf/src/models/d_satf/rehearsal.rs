@@ -85,18 +85,19 @@ const DIMENSIONS: [Dimension; 6] = [
     },
 ];
 
-/// Learns the keys that are not fixed, starting from `keys`.
+/// Learns the keys that are not fixed, starting from `keys`. Comes with the number of events that were predicted for it: 0 if nothing
+/// was to be learned, or nothing could be.
 pub(super) fn rehearse(
     mut keys: Keys,
     is_fixed: impl Fn(&str) -> bool,
     given: &GivenParams,
     histories: &Histories,
     monitor: &dyn Monitor,
-) -> Result<Keys, ModelError> {
+) -> Result<(Keys, usize), ModelError> {
     if DIMENSIONS.iter().all(|dimension| is_fixed(dimension.name)) {
-        return Ok(keys);
+        return Ok((keys, 0));
     }
-    let Some(stage) = Stage::new(histories, given) else { return Ok(keys) };
+    let Some(stage) = Stage::new(histories, given) else { return Ok((keys, 0)) };
     let has_baskets = stage.with_previous.contains(&true);
     let matters = |dimension: &&Dimension| has_baskets || !dimension.of_baskets;
     let learned = DIMENSIONS.iter().filter(|dimension| !is_fixed(dimension.name)).filter(matters);
@@ -124,7 +125,7 @@ pub(super) fn rehearse(
         }
     }
     tracing::info!(?keys, ndcg = mean(&best), events = stage.events.len(), "learned by rehearsal");
-    Ok(keys)
+    Ok((keys, stage.events.len()))
 }
 
 /// The log up to a point in time, and what came after it.
@@ -213,6 +214,10 @@ fn mean(values: &[f64]) -> f64 {
 
 /// Whether the gains are above others of the same events by more than the standard error of the difference: what may be
 /// chance changes nothing.
+///
+/// The error takes events for independent, unlike those of [`crate::evaluate`], though a user may have several of them. It is a rule
+/// for decisions, not a claim: how cautious it is was chosen by what the learned keys score. Clustered by user it would be larger,
+/// keep more keys as they are, and change what every default model has learned.
 fn is_better(gains: &[f64], others: &[f64]) -> bool {
     let differences: Vec<f64> = gains.iter().zip(others).map(|(gain, other)| gain - other).collect();
     let difference = mean(&differences);

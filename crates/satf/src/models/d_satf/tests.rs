@@ -373,7 +373,7 @@ fn too_little_memory_is_said_before_anything_is_counted() {
         panic!("allowed")
     };
     // Every two of 40 items, and 10 columns: a quarter of the items.
-    assert_eq!(needed, 1600 * BYTES_A_PAIR + 40 * 10 * BYTES_A_FACTOR);
+    assert_eq!(needed, 1600 * BYTES_A_PAIR + 40 * 10 * BYTES_A_FACTOR + 10 * 10 * BYTES_A_CORE_ENTRY);
     DSatfConfig { memory_bytes: Some(needed), ..Default::default() }.check_on(&log).unwrap();
 }
 

@@ -24,7 +24,7 @@ use self::tiles::SymmetricTiles;
 use super::batch::score_each;
 use super::incidence::Incidence;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
-use super::{Fault, Learner, ModelError, Recommender};
+use super::{Fault, Learner, ModelError, Recommender, Similarities, UserData};
 use crate::interactions::ItemIndex;
 use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::{Histories, History};
@@ -74,6 +74,10 @@ impl EaseConfig {
 impl Learner for EaseConfig {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn never_quantized(&self) -> Option<&'static str> {
+        Some(super::recommender::NO_ITEM_FACTORS)
     }
 
     fn check(&self) -> Result<(), ModelError> {
@@ -223,6 +227,26 @@ impl Recommender for Ease {
 
     fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
         Shares::of_distinct(&history, |past| f64::from(self.weights_of(past)[item.get()]))
+    }
+
+    /// The partial correlation `-P[i,j] / sqrt(P[i,i] P[j,j])`: `B[i,j]` and `B[j,i]` have its sign, and their product is its
+    /// square. One row and one column of `B` tell it.
+    fn similarities(&self, item: ItemIndex) -> Option<Similarities> {
+        let there = self.weights_of(item);
+        let back = self.weights.iter().skip(item.get()).step_by(self.num_items.max(1));
+        let correlation = |(&there, &back): (&f32, &f32)| {
+            let square = f64::from(there) * f64::from(back);
+            (square.max(0.0).sqrt() * f64::from(there).signum()) as f32
+        };
+        let values = there.iter().zip(back).map(correlation).collect();
+        Some(Similarities {
+            measure: "partial correlation of who took them, all other items being equal",
+            values,
+        })
+    }
+
+    fn user_data(&self) -> UserData {
+        UserData::None
     }
 }
 

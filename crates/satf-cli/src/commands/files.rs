@@ -1,0 +1,147 @@
+//! The files that a command reads and writes: none may be both, and no two that are written may be one.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use satf::data::{FileIdentity, check_writable};
+
+use crate::args::{LogArguments, RecommendArguments};
+use crate::escape;
+
+/// Standard input under the name that a system may have for it.
+const STANDARD_INPUT: &str = "/dev/stdin";
+
+/// What a command reads and writes, each with the option that names it.
+#[derive(Default)]
+pub(crate) struct Files {
+    read: Vec<(&'static str, PathBuf)>,
+    written: Vec<(&'static str, PathBuf)>,
+}
+
+impl Files {
+    /// The files of a log are read.
+    pub(crate) fn of_log(log: &LogArguments) -> Self {
+        log.files.iter().fold(Files::default(), |files, path| files.reading("LOG", Some(path)))
+    }
+
+    /// A file is read, if it is given.
+    pub(crate) fn reading(mut self, option: &'static str, path: Option<impl AsRef<Path>>) -> Self {
+        self.read.extend(path.map(|path| (option, path.as_ref().to_owned())));
+        self
+    }
+
+    /// A file is written, if it is given.
+    pub(crate) fn writing(mut self, option: &'static str, path: Option<impl AsRef<Path>>) -> Self {
+        self.written.extend(path.map(|path| (option, path.as_ref().to_owned())));
+        self
+    }
+
+    /// An error if a file that is read lies in one of these folders, in which the command writes as it likes.
+    pub(crate) fn keep_out_of(&self, option: &str, folders: &[PathBuf]) -> anyhow::Result<()> {
+        // Folders that are not there yet hold nothing.
+        let folders: Vec<_> = folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+        for (input, path) in &self.read {
+            let Ok(real) = path.canonicalize() else { continue };
+            if let Some(folder) = folders.iter().find(|folder| real.starts_with(folder)) {
+                bail!(
+                    "{}: lies in {}, where results are written ({option}); hint: move it, or give another folder",
+                    name(input, path),
+                    escape::path(folder)
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// An error if a file would be lost, or if one could not be written now: better before long work than after it.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.check_distinct()?;
+        for (option, path) in &self.written {
+            check_writable(path).with_context(|| format!("{}: cannot be written", name(option, path)))?;
+        }
+        Ok(())
+    }
+
+    /// An error if a file would be lost.
+    pub(crate) fn check_distinct(&self) -> anyhow::Result<()> {
+        // What is not there to be read is missed by whoever reads it.
+        let there = self.read.iter().filter(|(_, path)| path.exists());
+        let read: Vec<_> = there.filter_map(identified).collect();
+        let written: Vec<_> = self.written.iter().filter_map(identified).collect();
+        for (at, (identity, option, path)) in written.iter().enumerate() {
+            let name_of = |(_, option, path): &(FileIdentity, &str, &Path)| name(option, path);
+            let is_same = |other: &&(FileIdentity, &str, &Path)| other.0 == *identity;
+            if let Some(input) = read.iter().find(is_same) {
+                bail!(
+                    "{}: this file is also read ({}) and would be lost; hint: give another name",
+                    name(option, path),
+                    name_of(input)
+                );
+            }
+            if let Some(other) = written[..at].iter().find(is_same) {
+                bail!(
+                    "{}: this file is written twice ({}); hint: give another name",
+                    name(option, path),
+                    name_of(other)
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file with its identity, if it has one: a folder that is not there holds no file of anybody.
+fn identified<'a>((option, path): &'a (&'static str, PathBuf)) -> Option<(FileIdentity, &'a str, &'a Path)> {
+    Some((FileIdentity::of(path).ok()?, *option, path.as_path()))
+}
+
+fn name(option: &str, path: &Path) -> String {
+    format!("{option} {}", escape::path(path))
+}
+
+/// The files of `satf recommend`.
+pub(crate) fn of_recommend(arguments: &RecommendArguments) -> Files {
+    let histories = arguments.histories.as_deref();
+    let histories =
+        histories.map(|path| if path == Path::new("-") { Path::new(STANDARD_INPUT) } else { path });
+    let list = |list: &Option<String>| list.as_ref()?.strip_prefix('@').map(PathBuf::from);
+    let boosts = arguments.boost.iter().filter_map(|boost| boost.strip_prefix('@'));
+    boosts
+        .fold(Files::default(), |files, path| files.reading("--boost", Some(path)))
+        .reading("MODEL", Some(&arguments.model))
+        .reading("--histories", histories)
+        .reading("--titles", arguments.titles.as_ref())
+        .reading("--history", list(&arguments.history))
+        .reading("--exclude", list(&arguments.exclude))
+        .reading("--only", list(&arguments.only))
+        .reading("--allow-seen", list(&arguments.allow_seen))
+        .writing("--output", arguments.output.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_or_written_but_not_both_and_not_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| Some(folder.path().join(name));
+        std::fs::write(at("log").unwrap(), "x").unwrap();
+        let check = |files: Files| files.check().map_err(|error| format!("{error:#}"));
+        let log = || Files::default().reading("LOG", at("log"));
+        assert_eq!(
+            check(log().reading("--config", at("log")).writing("--svg", at("a")).writing("--png", at("b"))),
+            Ok(())
+        );
+        for (files, parts) in [
+            (log().writing("-o", at("./log")), ["-o ", "also read (LOG "]),
+            (log().writing("--svg", at("new")).writing("--png", at("./new")), ["--png ", "twice (--svg "]),
+            (log().writing("-o", at("no/where")), ["-o ", "there is no folder"]),
+        ] {
+            let message = check(files).unwrap_err();
+            assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        }
+        // What is not there is not lost.
+        assert_eq!(check(Files::default().reading("LOG", at("new")).writing("-o", at("new"))), Ok(()));
+    }
+}

@@ -1,0 +1,127 @@
+//! Absurd sizes and little room, through the real binary: a result or a message, never a crash.
+
+#![allow(clippy::unwrap_used)]
+
+mod satf_binary;
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use assert_cmd::cargo::cargo_bin;
+use satf_binary::{satf, shop_log};
+use serde_json::Value;
+
+/// Runs `satf` with so many kilobytes of address space, and no longer than a minute; returns its exit code and what it said.
+fn within(kilobytes: u64, arguments: &[&str]) -> (i32, String) {
+    let said = tempfile::NamedTempFile::new().unwrap();
+    let mut process = Command::new("sh")
+        .args(["-c", &format!("ulimit -v {kilobytes} && exec \"$@\""), "sh"])
+        .arg(cargo_bin("satf"))
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(said.reopen().unwrap())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = process.try_wait().unwrap() {
+            break status;
+        }
+        if start.elapsed() > Duration::from_secs(60) {
+            process.kill().unwrap();
+            panic!("{arguments:?} goes on and on");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let said = fs::read_to_string(said.path()).unwrap();
+    let code = status.code().unwrap_or_else(|| panic!("{arguments:?} with {kilobytes} KB: {status}: {said}"));
+    assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+    (code, said)
+}
+
+const GIB: u64 = 1 << 20;
+
+#[test]
+fn absurd_sizes_of_any_model_give_a_result_or_a_message() {
+    let (folder, log) = shop_log(60);
+    let model = folder.path().join("model.satf").to_str().unwrap().to_owned();
+    let models: Value = serde_json::from_str(&satf(&["models", "--json"]).succeeds()).unwrap();
+    for (name, entry) in models.as_object().unwrap() {
+        for (key, default) in entry["defaults"].as_object().unwrap() {
+            if !(default.is_u64() || default.is_null()) {
+                continue;
+            }
+            for value in ["1000000", "1000000000000", "9223372036854775807"] {
+                // As many passes as anybody waits for are no memory.
+                if ["num_iters", "epochs"].contains(&&**key) && value == "1000000" {
+                    continue;
+                }
+                let setting = format!("{key}={value}");
+                let threads = ["--threads", "2", "--quiet"];
+                let arguments = ["train", &log, "--model", name, "--set", &setting, "-o", &model];
+                let (code, said) = within(4 * GIB, &[&threads[..], &arguments].concat());
+                assert!(
+                    code == 0 || (matches!(code, 1 | 2) && said.contains(&**name)),
+                    "{name} {setting}: {code} {said}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn histories_of_any_length_can_be_asked_for() {
+    let (folder, log) = shop_log(60);
+    let model = folder.path().join("model.satf").to_str().unwrap().to_owned();
+    for name in ["ga-satf", "la-satf", "transitions"] {
+        for max_len in ["20000", "1000000", "1000000000"] {
+            let evaluate = ["evaluate", &log, "--model", name, "--max-len", max_len, "--test", "1month"];
+            let (code, said) = within(2 * GIB, &[&["--threads", "2"], &evaluate[..]].concat());
+            assert_eq!(code, 0, "{name} {max_len}: {said}");
+        }
+    }
+    let train = ["train", &log, "--model", "ga-satf", "--set", "max_len=1000000", "-o", &model];
+    assert_eq!(within(2 * GIB, &train).0, 0);
+    // A file that is as small as the log lets it be, and takes histories longer than any in it.
+    assert!(fs::metadata(&model).unwrap().len() < 1 << 20);
+    let long = vec!["tent"; 2000].join(",");
+    let list = satf(&["recommend", &model, "--history", &long, "--json"]).succeeds();
+    let list: Value = serde_json::from_str(&list).unwrap();
+    assert_eq!(list["recommendations"].as_array().unwrap().len(), 10);
+    for name in ["d-satf", "sasrec"] {
+        let (code, said) = within(4 * GIB, &["evaluate", &log, "--model", name, "--max-len", "1000000000"]);
+        assert!(code == 2 && said.contains("max_len = 1000000000: expected 1 to 100000"), "{name}: {said}");
+    }
+}
+
+#[test]
+fn a_limit_of_address_space_costs_threads_and_nothing_else() {
+    let (folder, log) = shop_log(300);
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (free, limited) = (file("free.satf"), file("limited.satf"));
+    satf(&["train", &log, "-o", &free]).succeeds();
+    let mut has_lost_threads = false;
+    for kilobytes in
+        [100_000, 150_000, 200_000, 300_000, 500_000, 700_000, 1_000_000, 1_500_000, 4_000_000, 16_000_000]
+    {
+        for threads in ["1", "2", "8", "64"] {
+            let _ = fs::remove_file(&limited);
+            let arguments = ["train", &log, "-o", &limited, "--threads", threads];
+            let (code, said) = within(kilobytes, &arguments);
+            match code {
+                0 => {
+                    assert!(fs::read(&limited).unwrap() == fs::read(&free).unwrap(), "{kilobytes} {threads}");
+                }
+                1 => assert!(said.contains("no room for dense products") && said.contains("hint:"), "{said}"),
+                _ => panic!("{kilobytes} KB, {threads} threads: {code} {said}"),
+            }
+            has_lost_threads |= code == 0 && said.contains("there is room for");
+            assert!(code == 0 || kilobytes < 16_000_000, "{said}");
+        }
+    }
+    assert!(has_lost_threads);
+    // What needs no products needs no room for them.
+    let (code, said) = within(150_000, &["stats", &log]);
+    assert_eq!(code, 0, "{said}");
+}

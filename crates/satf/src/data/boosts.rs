@@ -1,0 +1,117 @@
+//! Boosts of items: numbers to add to scores, or to multiply them by.
+
+use std::path::Path;
+
+use super::DataError;
+use super::columns::{self, Role, normalized};
+use super::error::{Fault, shown};
+use super::format::guess_delimiter;
+use super::records::{Records, Splitting};
+use super::source::Source;
+
+/// Names of the boost's column, the surest first, as [`normalized`] spells them.
+const BOOST_NAMES: [&str; 5] = ["boost", "factor", "weight", "value", "score"];
+
+/// What becomes of an item's score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Boost {
+    /// A number is added: `0.5`.
+    Add(f32),
+    /// It is multiplied by a number above 0: `*1.5`.
+    Multiply(f32),
+}
+
+impl Boost {
+    /// What a text says: a finite number, or `*` and a finite number above 0.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = |text: &str| text.trim().parse::<f32>().ok().filter(|number| number.is_finite());
+        match text.trim().strip_prefix('*') {
+            Some(factor) => number(factor).filter(|factor| *factor > 0.0).map(Boost::Multiply),
+            None => number(text).map(Boost::Add),
+        }
+    }
+}
+
+/// Reads boosts from a CSV or TSV file, plain, gzip or zstd: a column with the item and one with its boost, told by their names, or the
+/// first two. Items come as they are written there, in the order of the file.
+pub fn read_boosts(path: &Path) -> Result<Vec<(String, Boost)>, DataError> {
+    let mut source = Source::open(path, &())?;
+    if source.is_parquet() {
+        return Err(
+            Fault::of_line("a Parquet file", "CSV with a column of items and one of boosts").at(path, 1)
+        );
+    }
+    let delimiter = guess_delimiter(source.peek_line()?).unwrap_or(b',');
+    let mut records = Records::new(Splitting::Delimiter(delimiter));
+    let mut boosts = Vec::new();
+    let mut layout = None;
+    while let Some((line, record)) = records.next(&mut source)? {
+        let record = record.map_err(|fault| fault.at(path, line))?;
+        let text = |at: usize| String::from_utf8_lossy(record.field(at)).into_owned();
+        if record.len() < 2 {
+            let found = shown(record.bytes());
+            return Err(Fault::of_line(found, "two columns, an item and its boost").at(path, line));
+        }
+        if layout.is_none() {
+            let names: Vec<String> = (0..record.len()).map(text).collect();
+            let named = BOOST_NAMES.iter().find_map(|name| names.iter().position(|n| normalized(n) == *name));
+            // A header has no number where the boost is.
+            let boost = named.unwrap_or(1);
+            if Boost::parse(&names[boost]).is_none() {
+                let item = columns::common(&names, Role::Item).filter(|&item| item != boost);
+                layout = Some((item.unwrap_or(usize::from(boost == 0)), boost));
+                continue;
+            }
+        }
+        let (item, boost) = *layout.get_or_insert((0, 1));
+        let fault = |found: String, expected: &str| {
+            let column = Some((boost + 1).to_string().into());
+            Fault { column, found: found.into(), expected: expected.into(), hint: None }.at(path, line)
+        };
+        if item.max(boost) >= record.len() {
+            let expected = format!("at least {} columns", item.max(boost) + 1);
+            return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
+        }
+        let parsed = Boost::parse(&text(boost)).ok_or_else(|| {
+            fault(
+                shown(record.field(boost)),
+                "a finite number to add to the score, or * and one above 0 to multiply it by, such as *1.5",
+            )
+        })?;
+        boosts.push((text(item), parsed));
+    }
+    Ok(boosts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boosts(content: &str) -> Result<Vec<(String, Boost)>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("boosts.csv");
+        std::fs::write(&path, content).unwrap();
+        read_boosts(&path).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn columns_are_told_by_name_or_by_place() {
+        let expected =
+            vec![("tent".to_owned(), Boost::Add(0.5)), ("mug, red".to_owned(), Boost::Multiply(1.5))];
+        assert_eq!(boosts("tent,0.5\n\"mug, red\",*1.5\n").unwrap(), expected);
+        assert_eq!(boosts("item_id,boost\ntent,0.5\n\"mug, red\",*1.5\n").unwrap(), expected);
+        assert_eq!(boosts("boost\tx\titem\n0.5\t1\ttent\n*1.5\t1\tmug, red\n").unwrap(), expected);
+    }
+
+    #[test]
+    fn a_bad_number_says_where() {
+        for (content, part) in [
+            ("item,boost\ntent,1\nmug,nan\n", "line 3, column 2"),
+            ("tent,1\nmug,*0\n", "line 2, column 2"),
+            ("tent,1\nmug\n", "line 2"),
+        ] {
+            let message = boosts(content).unwrap_err();
+            assert!(message.contains(part), "{content}: {message}");
+        }
+    }
+}
