@@ -374,10 +374,11 @@ fn a_dictionary_is_not_spelled_out() {
 #[test]
 fn parquet_through_a_pipe_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    let pipe = folder.path().join("pipe");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let content = parquet(vec![("user_id", users(1)), ("item_id", users(1))]);
     for reads_log in [false, true] {
+        // A pipe for each: the reader of the first may still have it open when the second is written.
+        let pipe = folder.path().join(if reads_log { "log" } else { "histories" });
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let (to, content) = (pipe.clone(), content.clone());
         let writer = std::thread::spawn(move || fs::write(to, content));
         let message = if reads_log {
