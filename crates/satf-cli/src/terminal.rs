@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use satf::models::{Iteration, Snapshot};
+use satf::models::{Checkpoints, Iteration, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -25,7 +25,13 @@ pub(crate) struct Terminal {
     quiet: bool,
     reported: Arc<Mutex<Reported>>,
     last_line: Arc<Mutex<Instant>>,
-    checkpoints: Option<PathBuf>,
+    kept: Option<Arc<Kept>>,
+}
+
+/// A folder for unfinished training, and whom to tell when training goes on from there.
+struct Kept {
+    folder: PathBuf,
+    terminal: Terminal,
 }
 
 /// Iterations of a training.
@@ -49,7 +55,7 @@ impl Terminal {
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
         let last_line = Arc::new(Mutex::new(Instant::now()));
-        let terminal = Terminal { bar, quiet, reported: Arc::default(), last_line, checkpoints: None };
+        let terminal = Terminal { bar, quiet, reported: Arc::default(), last_line, kept: None };
         let level = match (quiet, verbose) {
             (true, _) => Level::ERROR,
             (_, true) => Level::DEBUG,
@@ -74,7 +80,8 @@ impl Terminal {
 
     /// The same, with a folder for unfinished training that is made when it is needed.
     pub(crate) fn keeping_checkpoints_in(&self, folder: PathBuf) -> Self {
-        Terminal { checkpoints: Some(folder), ..self.clone() }
+        let terminal = Terminal { kept: None, ..self.clone() };
+        Terminal { kept: Some(Arc::new(Kept { folder, terminal })), ..self.clone() }
     }
 
     /// A message on stderr, above the progress.
@@ -125,13 +132,13 @@ impl Terminal {
 
     /// An error, unless the work was stopped on request and goes on from its checkpoint: then that is said.
     pub(crate) fn explain_stop(&self, error: anyhow::Error) -> anyhow::Error {
-        match &self.checkpoints {
-            Some(folder)
+        match &self.kept {
+            Some(kept)
                 if self.is_cancelled()
                     && error.chain().any(crate::is_request_to_stop)
-                    && holds_a_checkpoint(folder) =>
+                    && holds_a_checkpoint(&kept.folder) =>
             {
-                Stopped(folder.clone()).into()
+                Stopped(kept.folder.clone()).into()
             }
             _ => error,
         }
@@ -158,9 +165,11 @@ impl Monitor for Terminal {
     fn is_cancelled(&self) -> bool {
         signals::is_stop_requested()
     }
+}
 
-    fn checkpoints(&self) -> Option<&Path> {
-        self.checkpoints.as_deref()
+impl TrainingMonitor for Terminal {
+    fn checkpoints(&self) -> Option<&dyn Checkpoints> {
+        Some(&**self.kept.as_ref()?)
     }
 
     fn progressed(&self, report: &Iteration) {
@@ -172,18 +181,24 @@ impl Monitor for Terminal {
         self.reported().iterations.push(report.clone());
     }
 
-    fn resumed(&self, earlier: &[Iteration]) {
-        if let Some(last) = earlier.last() {
-            self.narrate(&format!("training goes on after iteration {}", last.iteration));
-        }
-        let mut reported = self.reported();
-        reported.earlier_seconds += earlier.iter().map(|report| report.seconds).sum::<f64>();
-        reported.iterations.extend_from_slice(earlier);
-    }
-
     fn iteration(&self, report: &Iteration, _snapshot: &dyn Snapshot) -> ControlFlow<()> {
         self.progressed(report);
         if self.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl Checkpoints for Kept {
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn resumed(&self, earlier: &[Iteration]) {
+        if let Some(last) = earlier.last() {
+            self.terminal.narrate(&format!("training goes on after iteration {}", last.iteration));
+        }
+        let mut reported = self.terminal.reported();
+        reported.earlier_seconds += earlier.iter().map(|report| report.seconds).sum::<f64>();
+        reported.iterations.extend_from_slice(earlier);
     }
 }
 

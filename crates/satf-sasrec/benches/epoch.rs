@@ -21,7 +21,7 @@ use std::time::Instant;
 use satf::data::{ReadOptions, read_log};
 use satf::generate::{ShapeOptions, like};
 use satf::linalg::gemm_rate;
-use satf::models::{Iteration, ModelEntry, Preset, Snapshot};
+use satf::models::{Iteration, ModelEntry, Preset, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::{Histories, Split, SplitScheme, TiePolicy, Timeline};
 use toml::{Table, Value};
@@ -101,7 +101,9 @@ fn load(case: &Case) -> Result<Histories, Box<dyn Error>> {
 #[derive(Default)]
 struct Reports(Mutex<Vec<Iteration>>);
 
-impl Monitor for Reports {
+impl Monitor for Reports {}
+
+impl TrainingMonitor for Reports {
     fn progressed(&self, report: &Iteration) {
         if let Ok(mut reports) = self.0.lock() {
             reports.push(report.clone());

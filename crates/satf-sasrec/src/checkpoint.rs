@@ -7,13 +7,12 @@
 use std::collections::HashMap;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use satf::data::write_atomically;
 use satf::model_file::content_hash;
-use satf::models::ModelError;
-use satf::monitor::{Memory, Monitor};
+use satf::models::{Checkpoints, Memory, ModelError};
 use satf::prepare::Histories;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +28,9 @@ const SECOND: &str = "adam_second";
 const BEST: &str = "best_parameters";
 
 /// The checkpoint of one training.
-pub(crate) struct Checkpoints {
+pub(crate) struct Kept<'a> {
+    /// Where the monitor wants it, and what the monitor remembers.
+    checkpoints: &'a dyn Checkpoints,
     path: PathBuf,
     sizes: Sizes,
     /// What the training is, in a hash.
@@ -47,8 +48,12 @@ struct Header {
     memory: Option<(String, Option<usize>)>,
 }
 
-impl Checkpoints {
-    pub(crate) fn new(folder: &Path, config: &SasRecConfig, histories: &Histories) -> Self {
+impl<'a> Kept<'a> {
+    pub(crate) fn new(
+        checkpoints: &'a dyn Checkpoints,
+        config: &SasRecConfig,
+        histories: &Histories,
+    ) -> Self {
         let mut hasher = blake3::Hasher::new();
         // Another version may learn otherwise.
         hasher.update(concat!("satf sasrec checkpoint 2 ", env!("CARGO_PKG_VERSION")).as_bytes());
@@ -57,8 +62,9 @@ impl Checkpoints {
         hasher.update(serde_json::to_string(config).unwrap_or_default().as_bytes());
         hasher.update(content_hash(histories).as_bytes());
         let training = hasher.finalize().to_hex().to_string();
-        Checkpoints {
-            path: folder.join(format!("sasrec-{}.safetensors", &training[..16])),
+        Kept {
+            checkpoints,
+            path: checkpoints.folder().join(format!("sasrec-{}.safetensors", &training[..16])),
             sizes: config.sizes(histories.num_items()),
             training,
             best: None,
@@ -75,8 +81,8 @@ impl Checkpoints {
     }
 
     /// Keeps a state for later.
-    pub(crate) fn keep(&mut self, progress: &Progress, monitor: &dyn Monitor) -> Result<(), ModelError> {
-        let memory = monitor.memory();
+    pub(crate) fn keep(&mut self, progress: &Progress) -> Result<(), ModelError> {
+        let memory = self.checkpoints.memory();
         if memory.as_ref().is_some_and(|memory| memory.best == Some(progress.epochs.len())) {
             self.best = Some(progress.parameters.clone());
         }
@@ -122,7 +128,7 @@ impl Checkpoints {
     }
 
     /// The state to go on from, if there is one that this monitor can go on from.
-    pub(crate) fn resume(&mut self, monitor: &dyn Monitor) -> Result<Option<Progress>, ModelError> {
+    pub(crate) fn resume(&mut self) -> Result<Option<Progress>, ModelError> {
         let file = match std::fs::read(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -130,11 +136,11 @@ impl Checkpoints {
         };
         let (header, mut progress, best) = self.parse(&file).map_err(|reason| self.error(reason))?;
         let best = best.map(|values| Parameters { sizes: self.sizes, values });
-        let recalled = match (header.memory, monitor.memory()) {
+        let recalled = match (header.memory, self.checkpoints.memory()) {
             (Some((text, number)), Some(_)) => {
                 let state = best.as_ref().map(State);
                 let state = state.as_ref().map(|state| state as &dyn satf::models::Snapshot);
-                monitor.recall(&Memory { text, best: number }, state)
+                self.checkpoints.recall(&Memory { text, best: number }, state)
             }
             (None, Some(_)) => Err("nobody watched the epochs before it".to_owned()),
             (_, None) => Ok(ControlFlow::Continue(())),
@@ -150,7 +156,7 @@ impl Checkpoints {
             }
         }
         self.best = best;
-        monitor.resumed(&progress.reports());
+        self.checkpoints.resumed(&progress.reports());
         Ok(Some(progress))
     }
 

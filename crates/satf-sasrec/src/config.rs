@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use satf::models::{Fault, Learner, ModelError, Recommender, StoredTensors, TensorError};
-use satf::monitor::Monitor;
+use satf::models::{Fault, Learner, ModelError, Recommender, StoredTensors, TensorError, TrainingMonitor};
 use satf::prepare::Histories;
 
 use crate::loss::{Loss, Objective};
@@ -168,7 +167,11 @@ impl Learner for SasRecConfig {
         Some("epochs")
     }
 
-    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+    fn fit(
+        &self,
+        histories: &Histories,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Box<dyn Recommender>, ModelError> {
         self.check_on(histories)?;
         Ok(Box::new(training::train(self, histories, monitor)?))
     }

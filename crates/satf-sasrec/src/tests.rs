@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use satf::evaluate::rank_unseen;
 use satf::interactions::ItemIndex;
-use satf::models::{Learner, ModelError, Snapshot};
+use satf::models::{Checkpoints, Learner, ModelError, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::Histories;
 
 use crate::adam::{Adam, norm};
 use crate::batch::Sequences;
-use crate::checkpoint::Checkpoints;
+use crate::checkpoint::Kept;
 use crate::gradient::Gradient;
 use crate::loss::Objective;
 use crate::network::{Pass, embed};
@@ -310,7 +310,9 @@ fn a_sequence_does_not_notice_its_batch_mates() {
 #[derive(Default)]
 struct Losses(std::sync::Mutex<Vec<f64>>);
 
-impl Monitor for Losses {
+impl Monitor for Losses {}
+
+impl TrainingMonitor for Losses {
     fn iteration(&self, report: &satf::models::Iteration, _: &dyn Snapshot) -> std::ops::ControlFlow<()> {
         self.0.lock().unwrap().push(report.measures[0].1);
         std::ops::ControlFlow::Continue(())
@@ -376,7 +378,7 @@ fn numbers_that_are_not_finite_are_an_error() {
     let adam = Adam::new(exploded.values.len());
     let progress = Progress { parameters: exploded, adam, epochs: Vec::new(), stopped: false };
     let folder = tempfile::tempdir().unwrap();
-    Checkpoints::new(folder.path(), &config, &log).keep(&progress, &()).unwrap();
+    Kept::new(&Keeps(folder.path()), &config, &log).keep(&progress).unwrap();
     let reason = reason(config.fit(&log, &Keeps(folder.path())).map(|_| ()));
     assert!(reason.contains("in epoch 1") && reason.contains("clip_norm"), "{reason}");
 }
@@ -390,8 +392,9 @@ fn a_gradient_longer_than_allowed_is_cut() {
             SasRecConfig { hidden: 8, epochs: 1, max_len: 5, dropout: 0.0, clip_norm, ..Default::default() };
         let folder = tempfile::tempdir().unwrap();
         config.fit(&log, &Keeps(folder.path())).unwrap();
-        let mut checkpoints = Checkpoints::new(folder.path(), &config, &log);
-        norm(&checkpoints.resume(&()).unwrap().unwrap().adam.first)
+        let keeps = Keeps(folder.path());
+        let mut kept = Kept::new(&keeps, &config, &log);
+        norm(&kept.resume().unwrap().unwrap().adam.first)
     };
     let whole = first_moment(None);
     assert!((first_moment(Some(whole)) / (0.1 * whole) - 1.0).abs() < 1e-3);
@@ -401,8 +404,16 @@ fn a_gradient_longer_than_allowed_is_cut() {
 /// Keeps checkpoints in a folder.
 struct Keeps<'a>(&'a std::path::Path);
 
-impl Monitor for Keeps<'_> {
-    fn checkpoints(&self) -> Option<&std::path::Path> {
-        Some(self.0)
+impl Monitor for Keeps<'_> {}
+
+impl TrainingMonitor for Keeps<'_> {
+    fn checkpoints(&self) -> Option<&dyn Checkpoints> {
+        Some(self)
+    }
+}
+
+impl Checkpoints for Keeps<'_> {
+    fn folder(&self) -> &std::path::Path {
+        self.0
     }
 }

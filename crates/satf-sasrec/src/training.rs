@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use satf::models::{Iteration, ModelError, Recommender, Snapshot};
+use satf::models::{Iteration, ModelError, Recommender, Snapshot, TrainingMonitor};
 use satf::monitor::{Monitor, check_cancelled};
 use satf::prepare::Histories;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::SasRecConfig;
 use crate::adam::{Adam, norm};
 use crate::batch::Sequences;
-use crate::checkpoint::Checkpoints;
+use crate::checkpoint::Kept;
 use crate::gradient::Gradient;
 use crate::model::SasRec;
 use crate::noise::Noise;
@@ -83,13 +83,13 @@ impl Snapshot for State<'_> {
 pub(crate) fn train(
     config: &SasRecConfig,
     histories: &Histories,
-    monitor: &dyn Monitor,
+    monitor: &dyn TrainingMonitor,
 ) -> Result<SasRec, ModelError> {
     check_cancelled(monitor)?;
     let sequences = Sequences::of(histories, config.max_len);
-    let mut checkpoints = monitor.checkpoints().map(|folder| Checkpoints::new(folder, config, histories));
-    let resumed = match &mut checkpoints {
-        Some(checkpoints) => checkpoints.resume(monitor)?,
+    let mut kept = monitor.checkpoints().map(|checkpoints| Kept::new(checkpoints, config, histories));
+    let resumed = match &mut kept {
+        Some(kept) => kept.resume()?,
         None => None,
     };
     let mut progress = resumed.unwrap_or_else(|| Progress::start(config, histories.num_items()));
@@ -109,8 +109,8 @@ pub(crate) fn train(
         } else {
             monitor.progressed(&report);
         }
-        if let Some(checkpoints) = &mut checkpoints {
-            checkpoints.keep(&progress, monitor)?;
+        if let Some(kept) = &mut kept {
+            kept.keep(&progress)?;
         }
     }
     SasRec::new(progress.parameters)

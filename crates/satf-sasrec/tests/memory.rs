@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::ThreadPoolBuilder;
-use satf::models::{Learner, ModelError};
+use satf::models::{Checkpoints, Learner, ModelError, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::Histories;
 use satf_sasrec::{Loss, SasRecConfig};
@@ -48,9 +48,17 @@ unsafe impl GlobalAlloc for Counting {
 /// Keeps checkpoints in a folder.
 struct Keeps<'a>(&'a Path);
 
-impl Monitor for Keeps<'_> {
-    fn checkpoints(&self) -> Option<&Path> {
-        Some(self.0)
+impl Monitor for Keeps<'_> {}
+
+impl TrainingMonitor for Keeps<'_> {
+    fn checkpoints(&self) -> Option<&dyn Checkpoints> {
+        Some(self)
+    }
+}
+
+impl Checkpoints for Keeps<'_> {
+    fn folder(&self) -> &Path {
+        self.0
     }
 }
 

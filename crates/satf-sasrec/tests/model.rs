@@ -11,7 +11,10 @@ use rand_chacha::ChaCha8Rng;
 use rayon::ThreadPoolBuilder;
 use satf::evaluate::EarlyStopping;
 use satf::interactions::ItemIndex;
-use satf::models::{Configured, Iteration, Learner, ModelEntry, ModelError, Preset, Recommender, Snapshot};
+use satf::models::{
+    Checkpoints, Configured, Iteration, Learner, ModelEntry, ModelError, Preset, Recommender, Snapshot,
+    TrainingMonitor,
+};
 use satf::monitor::Monitor;
 use satf::prepare::{Histories, History, Holdout, Partition, Split, SplitScheme, TiePolicy, Timeline};
 use satf::recommend::{Filters, Model, RecommendError};
@@ -242,17 +245,25 @@ impl Plug {
 }
 
 impl Monitor for Plug {
-    fn checkpoints(&self) -> Option<&Path> {
-        Some(&self.folder)
+    fn is_cancelled(&self) -> bool {
+        let ordering = std::sync::atomic::Ordering::Relaxed;
+        self.batches.fetch_update(ordering, ordering, |left| left.checked_sub(1)).is_err()
+    }
+}
+
+impl TrainingMonitor for Plug {
+    fn checkpoints(&self) -> Option<&dyn Checkpoints> {
+        Some(self)
+    }
+}
+
+impl Checkpoints for Plug {
+    fn folder(&self) -> &Path {
+        &self.folder
     }
 
     fn resumed(&self, earlier: &[Iteration]) {
         *self.earlier.lock().unwrap() = earlier.to_vec();
-    }
-
-    fn is_cancelled(&self) -> bool {
-        let ordering = std::sync::atomic::Ordering::Relaxed;
-        self.batches.fetch_update(ordering, ordering, |left| left.checked_sub(1)).is_err()
     }
 }
 
@@ -264,7 +275,7 @@ fn watched(
     train: &Histories,
     holdout: &Holdout,
     patience: usize,
-    inner: &dyn Monitor,
+    inner: &dyn TrainingMonitor,
 ) -> Result<Outcome, ModelError> {
     let items = train.num_items();
     let stopping = EarlyStopping::new(holdout, items, "NDCG@5".parse().unwrap(), patience, inner);
@@ -362,7 +373,9 @@ fn a_damaged_checkpoint_is_refused_by_name() {
 fn epochs_between_evaluations_are_reported_too() {
     #[derive(Default)]
     struct Reports(std::sync::Mutex<Vec<(usize, bool)>>);
-    impl Monitor for Reports {
+    impl Monitor for Reports {}
+
+    impl TrainingMonitor for Reports {
         fn progressed(&self, report: &Iteration) {
             self.0.lock().unwrap().push((report.iteration, false));
         }

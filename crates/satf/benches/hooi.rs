@@ -26,7 +26,7 @@ use satf::factorize::{ItemUpdate, Start};
 use satf::generate::{ShapeOptions, like};
 use satf::interactions::Interactions;
 use satf::linalg::gemm_rate;
-use satf::models::{Iteration, LaSatfConfig, Learner, Precision, Snapshot};
+use satf::models::{Iteration, LaSatfConfig, Learner, Precision, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::{Histories, Holdout, Split, SplitScheme, TiePolicy, Timeline};
 
@@ -92,7 +92,9 @@ struct Watch<'a> {
     gemm_gflops: f64,
 }
 
-impl Monitor for Watch<'_> {
+impl Monitor for Watch<'_> {}
+
+impl TrainingMonitor for Watch<'_> {
     fn iteration(&self, report: &Iteration, snapshot: &dyn Snapshot) -> ControlFlow<()> {
         let of =
             |name: &str| report.measures.iter().find(|measure| measure.0 == name).map_or(f64::NAN, |m| m.1);
@@ -136,7 +138,9 @@ fn peak_mebibytes() -> f64 {
 #[derive(Default)]
 struct Clock(Mutex<Vec<f64>>);
 
-impl Monitor for Clock {
+impl Monitor for Clock {}
+
+impl TrainingMonitor for Clock {
     fn iteration(&self, report: &Iteration, _: &dyn Snapshot) -> ControlFlow<()> {
         if let Ok(mut seconds) = self.0.lock() {
             seconds.push(report.seconds);

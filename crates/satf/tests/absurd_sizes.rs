@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use satf::interactions::ItemIndex;
-use satf::models::{Iteration, MODELS, ModelEntry, Snapshot};
+use satf::models::{Iteration, MODELS, ModelEntry, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::{Histories, History};
 use satf::recommend::{Filters, Model};
@@ -52,7 +52,9 @@ static ALLOCATOR: Counting = Counting;
 /// Stops training that would go on after a few iterations.
 struct Brief;
 
-impl Monitor for Brief {
+impl Monitor for Brief {}
+
+impl TrainingMonitor for Brief {
     fn iteration(&self, iteration: &Iteration, _: &dyn Snapshot) -> ControlFlow<()> {
         if iteration.iteration < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }

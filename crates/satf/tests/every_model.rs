@@ -13,7 +13,8 @@ use satf::factorize::Start;
 use satf::interactions::ItemIndex;
 use satf::models::{
     DSatfConfig, EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig,
-    PositionDecay, Precision, RandomConfig, Recommender, TransitionsConfig, UserData, VmisKnnConfig,
+    PositionDecay, Precision, RandomConfig, Recommender, TrainingMonitor, TransitionsConfig, UserData,
+    VmisKnnConfig,
 };
 use satf::monitor::Monitor;
 use satf::prepare::{Histories, History};
@@ -297,6 +298,7 @@ fn a_fit_stops_on_request() {
             true
         }
     }
+    impl TrainingMonitor for Impatient {}
     let log = generated_log(20, 10, 9);
     for case in every_model() {
         // Models that have nothing to wait for may finish.

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use satf::data::{ReadOptions, read_log, write_atomically};
 use satf::evaluate::{EarlyStopping, Estimate, EvaluateOptions, Measure, Metric, evaluate};
 use satf::model_file::content_hash;
-use satf::models::{Configured, Iteration, ModelEntry, Preset, Snapshot};
+use satf::models::{Checkpoints, Configured, Iteration, ModelEntry, Preset, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::{Offset, Partition, Split, SplitScheme, TiePolicy, Timeline};
 use serde::de::DeserializeOwned;
@@ -208,15 +208,11 @@ impl Watch {
     }
 }
 
-impl Monitor for Watch {
-    fn checkpoints(&self) -> Option<&Path> {
-        Some(&self.folder)
-    }
+impl Monitor for Watch {}
 
-    fn resumed(&self, earlier: &[Iteration]) {
-        for report in earlier {
-            self.time(report.seconds);
-        }
+impl TrainingMonitor for Watch {
+    fn checkpoints(&self) -> Option<&dyn Checkpoints> {
+        Some(self)
     }
 
     fn progressed(&self, report: &Iteration) {
@@ -235,5 +231,17 @@ impl Monitor for Watch {
     fn iteration(&self, report: &Iteration, _: &dyn Snapshot) -> ControlFlow<()> {
         self.progressed(report);
         ControlFlow::Continue(())
+    }
+}
+
+impl Checkpoints for Watch {
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn resumed(&self, earlier: &[Iteration]) {
+        for report in earlier {
+            self.time(report.seconds);
+        }
     }
 }

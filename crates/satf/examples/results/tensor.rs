@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use satf::evaluate::{EvaluateOptions, evaluate};
-use satf::models::{Iteration, ModelEntry, Preset, Snapshot};
+use satf::models::{Iteration, ModelEntry, Preset, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::{Partition, TiePolicy};
 use toml::{Table, Value};
@@ -70,7 +70,9 @@ struct Watch<'a> {
     steps: Mutex<Vec<Step>>,
 }
 
-impl Monitor for Watch<'_> {
+impl Monitor for Watch<'_> {}
+
+impl TrainingMonitor for Watch<'_> {
     fn iteration(&self, report: &Iteration, snapshot: &dyn Snapshot) -> ControlFlow<()> {
         let measure = |name: &str| report.measures.iter().find(|m| m.0 == name).map_or(f64::NAN, |m| m.1);
         let options = EvaluateOptions::default();

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::metrics::{Estimate, Metric, ResampleUnit};
 use super::protocol::{EvaluateOptions, evaluate};
-use crate::models::{Iteration, Recommender, Snapshot};
-use crate::monitor::{Memory, Monitor};
+use crate::models::{Checkpoints, Iteration, Memory, Recommender, Snapshot, TrainingMonitor};
+use crate::monitor::Monitor;
 use crate::prepare::Holdout;
 
 /// The metric's name among what is measured of an iteration.
@@ -26,7 +26,7 @@ pub struct EarlyStopping<'a> {
     metric: Metric,
     patience: usize,
     unit: ResampleUnit,
-    inner: &'a dyn Monitor,
+    inner: &'a dyn TrainingMonitor,
     state: Mutex<State>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> EarlyStopping<'a> {
         num_items: usize,
         metric: Metric,
         patience: usize,
-        inner: &'a dyn Monitor,
+        inner: &'a dyn TrainingMonitor,
     ) -> Self {
         let unit = ResampleUnit::default();
         EarlyStopping { holdout, num_items, metric, patience, unit, inner, state: Mutex::default() }
@@ -106,6 +106,31 @@ impl Monitor for EarlyStopping<'_> {
     fn is_cancelled(&self) -> bool {
         self.inner.is_cancelled()
     }
+}
+
+impl TrainingMonitor for EarlyStopping<'_> {
+    fn iteration(&self, report: &Iteration, snapshot: &dyn Snapshot) -> ControlFlow<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (estimate, model) = match self.score(snapshot) {
+            Ok(scored) => scored,
+            Err(failure) => {
+                state.failure = Some(failure);
+                return ControlFlow::Break(());
+            }
+        };
+        state.curve.push((report.iteration, estimate));
+        let mut report = report.clone();
+        report.measures.push((MEASURE, estimate.value));
+        if state.best.as_ref().is_none_or(|best| estimate.value > best.estimate.value) {
+            state.best = Some(Best { iteration: report.iteration, estimate, model });
+        }
+        self.inner.iteration(&report, snapshot)?;
+        if since_best(&state.curve) >= self.patience {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
 
     fn trained(&self, snapshot: &dyn Snapshot) {
         self.inner.trained(snapshot);
@@ -115,8 +140,15 @@ impl Monitor for EarlyStopping<'_> {
         self.inner.progressed(report);
     }
 
-    fn checkpoints(&self) -> Option<&Path> {
-        self.inner.checkpoints()
+    fn checkpoints(&self) -> Option<&dyn Checkpoints> {
+        self.inner.checkpoints().is_some().then_some(self as &dyn Checkpoints)
+    }
+}
+
+impl Checkpoints for EarlyStopping<'_> {
+    fn folder(&self) -> &Path {
+        let inside = self.inner.checkpoints();
+        inside.expect("invariant: given out only where the monitor inside has a folder").folder()
     }
 
     fn memory(&self) -> Option<Memory> {
@@ -137,7 +169,9 @@ impl Monitor for EarlyStopping<'_> {
             let scored = state.curve.iter().find(|(iteration, _)| *iteration == report.iteration);
             report.measures.extend(scored.map(|(_, estimate)| (MEASURE, estimate.value)));
         }
-        self.inner.resumed(&earlier);
+        if let Some(checkpoints) = self.inner.checkpoints() {
+            checkpoints.resumed(&earlier);
+        }
     }
 
     fn recall(&self, memory: &Memory, best: Option<&dyn Snapshot>) -> Result<ControlFlow<()>, String> {
@@ -177,29 +211,6 @@ impl Monitor for EarlyStopping<'_> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = State { curve, best, failure: None };
         Ok(if end.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    }
-
-    fn iteration(&self, report: &Iteration, snapshot: &dyn Snapshot) -> ControlFlow<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (estimate, model) = match self.score(snapshot) {
-            Ok(scored) => scored,
-            Err(failure) => {
-                state.failure = Some(failure);
-                return ControlFlow::Break(());
-            }
-        };
-        state.curve.push((report.iteration, estimate));
-        let mut report = report.clone();
-        report.measures.push((MEASURE, estimate.value));
-        if state.best.as_ref().is_none_or(|best| estimate.value > best.estimate.value) {
-            state.best = Some(Best { iteration: report.iteration, estimate, model });
-        }
-        self.inner.iteration(&report, snapshot)?;
-        if since_best(&state.curve) >= self.patience {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
     }
 }
 

@@ -12,9 +12,8 @@ use super::fold_in::FoldIn;
 use super::positions::Positions;
 use super::tensor_model::{CommonFields, DEFAULT_RANK, Precision, TensorModel, given_ranks};
 use super::tensors::{StoredTensors, TensorError};
-use super::{Learner, ModelError, Recommender};
+use super::{Learner, ModelError, Recommender, TrainingMonitor};
 use crate::factorize::{HooiOptions, ItemUpdate, Plan, Start};
-use crate::monitor::Monitor;
 use crate::prepare::Histories;
 use crate::tensor::{Attention, Decay, Normalization};
 
@@ -176,7 +175,11 @@ impl Learner for GaSatfConfig {
         self.model().plan(histories).map(Some)
     }
 
-    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+    fn fit(
+        &self,
+        histories: &Histories,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Box<dyn Recommender>, ModelError> {
         self.check()?;
         self.model().fit(histories, monitor)
     }

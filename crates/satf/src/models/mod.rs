@@ -22,6 +22,7 @@ mod recommender;
 mod registry;
 mod tensor_model;
 mod tensors;
+mod training_monitor;
 mod transitions;
 mod vmis_knn;
 
@@ -43,5 +44,6 @@ pub(crate) use registry::registered;
 pub use registry::{ConfigError, Configured, MODELS, ModelEntry, models, nearest, register};
 pub use tensor_model::Precision;
 pub use tensors::{Element, Shares, StoredTensor, StoredTensors, Tensor, TensorError, TensorType};
+pub use training_monitor::{Checkpoints, Memory, TrainingMonitor};
 pub use transitions::{Transitions, TransitionsConfig};
 pub use vmis_knn::{PositionDecay, VmisKnn, VmisKnnConfig};

@@ -4,9 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::score_each;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
-use super::{Learner, ModelError, Recommender, UserData};
+use super::{Learner, ModelError, Recommender, TrainingMonitor, UserData};
 use crate::interactions::ItemIndex;
-use crate::monitor::Monitor;
 use crate::prepare::{Histories, History};
 
 /// The popularity baseline `mp`. It has nothing to set.
@@ -32,7 +31,11 @@ impl Learner for PopularityConfig {
         Ok(())
     }
 
-    fn fit(&self, histories: &Histories, _monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+    fn fit(
+        &self,
+        histories: &Histories,
+        _monitor: &dyn TrainingMonitor,
+    ) -> Result<Box<dyn Recommender>, ModelError> {
         self.check()?;
         Ok(Box::new(Popularity::fit(histories)))
     }

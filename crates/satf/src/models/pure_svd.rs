@@ -14,7 +14,7 @@ use super::fold_in::FoldIn;
 use super::lag_weights::LagWeights;
 use super::memory::{DEFAULT_MEMORY_BYTES, check_memory};
 use super::tensors::{StoredTensors, TensorError};
-use super::{Fault, Learner, ModelError, Recommender, Snapshot, Variant};
+use super::{Fault, Learner, ModelError, Recommender, Snapshot, TrainingMonitor, Variant};
 use crate::linalg::truncated_svd::{self, Params, Way, leading_space};
 use crate::linalg::{SparseMatrix, truncated_svd as leading_singular_vectors};
 use crate::monitor::Monitor;
@@ -106,7 +106,11 @@ impl Learner for PureSvdConfig {
         &["rescaled", "rank"]
     }
 
-    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+    fn fit(
+        &self,
+        histories: &Histories,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Box<dyn Recommender>, ModelError> {
         self.check_on(histories)?;
         let rank = self.rank_on(histories);
         let debias = popularity_weights(&histories.popularity(), self.scaling);

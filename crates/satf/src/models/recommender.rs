@@ -3,12 +3,11 @@
 
 use serde::Serialize;
 
-use super::ModelError;
 use super::quantization::Quantization;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
+use super::{ModelError, TrainingMonitor};
 use crate::factorize::Plan;
 use crate::interactions::ItemIndex;
-use crate::monitor::Monitor;
 use crate::prepare::{Histories, History};
 
 /// A fitted model: scores the whole catalogue for any list of known items. No stored user is needed.
@@ -143,9 +142,13 @@ pub trait Learner: Send + Sync {
         None
     }
 
-    /// Learns. A model that learns iteratively calls [`Monitor::iteration`] after every iteration; one that learns in one
-    /// go and has [`Learner::variant_keys`] calls [`Monitor::trained`].
-    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError>;
+    /// Learns. A model that learns iteratively calls [`TrainingMonitor::iteration`] after every iteration; one that learns in one
+    /// go and has [`Learner::variant_keys`] calls [`TrainingMonitor::trained`].
+    fn fit(
+        &self,
+        histories: &Histories,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Box<dyn Recommender>, ModelError>;
 
     /// Builds a fitted model of this configuration again, from the arrays it was stored as.
     fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError>;

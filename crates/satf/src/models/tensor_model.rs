@@ -11,13 +11,13 @@ use super::fold_in::FoldIn;
 use super::lag_weights::LagWeights;
 use super::memory::{DEFAULT_MEMORY_BYTES, check_memory};
 use super::positions::Positions;
-use super::{Fault, Iteration, ModelError, Recommender, Snapshot, Variant};
+use super::{Fault, Iteration, ModelError, Recommender, Snapshot, TrainingMonitor, Variant};
 use crate::factorize::{
     FactorizeError, Factors, HooiOptions, Plan, PositionModes, Progress, Sizes, factorize,
 };
 use crate::interactions::ItemIndex;
 use crate::linalg::Real;
-use crate::monitor::{Monitor, check_cancelled};
+use crate::monitor::check_cancelled;
 use crate::prepare::Histories;
 use crate::tensor::{Attention, Normalization, PositionalLog};
 
@@ -140,7 +140,7 @@ impl TensorModel {
     pub(super) fn fit(
         &self,
         histories: &Histories,
-        monitor: &dyn Monitor,
+        monitor: &dyn TrainingMonitor,
     ) -> Result<Box<dyn Recommender>, ModelError> {
         check_cancelled(monitor)?;
         let prepared = self.prepare(histories)?;
@@ -153,7 +153,7 @@ impl TensorModel {
     fn fit_in<T: Real>(
         &self,
         prepared: &Prepared,
-        monitor: &dyn Monitor,
+        monitor: &dyn TrainingMonitor,
     ) -> Result<Box<dyn Recommender>, ModelError> {
         let Prepared { log, positions, options, .. } = prepared;
         let item_weights = log.popularity_weights(self.scaling);

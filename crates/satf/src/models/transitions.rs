@@ -23,7 +23,7 @@ use super::company;
 use super::item_rows::{ItemRows, Positions, RowChunk, RowNames, RowSums};
 use super::memory::{DEFAULT_MEMORY_BYTES, check_memory};
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
-use super::{Fault, Learner, ModelError, Recommender, Similarities, UserData};
+use super::{Fault, Learner, ModelError, Recommender, Similarities, TrainingMonitor, UserData};
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
 use crate::prepare::{Histories, History};
@@ -106,7 +106,11 @@ impl Learner for TransitionsConfig {
         ModelError::from_faults(Self::NAME, faults)
     }
 
-    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+    fn fit(
+        &self,
+        histories: &Histories,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Box<dyn Recommender>, ModelError> {
         Ok(Box::new(Transitions::fit(self, histories, monitor)?))
     }
 

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::batch::score_each;
 use super::incidence::Incidence;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
-use super::{Fault, Learner, ModelError, Recommender, Similarities, UserData};
+use super::{Fault, Learner, ModelError, Recommender, Similarities, TrainingMonitor, UserData};
 use crate::interactions::{ItemIndex, UserIndex};
 use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::{Histories, History};
@@ -103,7 +103,11 @@ impl Learner for VmisKnnConfig {
         ModelError::from_faults(Self::NAME, faults)
     }
 
-    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+    fn fit(
+        &self,
+        histories: &Histories,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Box<dyn Recommender>, ModelError> {
         Ok(Box::new(VmisKnn::fit(self, histories, monitor)?))
     }
 

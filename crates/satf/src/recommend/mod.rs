@@ -47,8 +47,9 @@ use self::filters::{Ranked, Sieve, check_items};
 use crate::evaluate::{EXCLUDED, Scored, histories_at_once, top_n};
 use crate::interactions::{Id, Ids, ItemIndex, OwnedHistory, Timestamp};
 use crate::model_file::{self, Content, Dataset, Manifest, ModelFileError, Validation};
-use crate::models::{Configured, ModelEntry, ModelError, Quantization, Recommender, Similarities, Tensor};
-use crate::monitor::Monitor;
+use crate::models::{
+    Configured, ModelEntry, ModelError, Quantization, Recommender, Similarities, Tensor, TrainingMonitor,
+};
 use crate::prepare::{Histories, History};
 
 pub use answer::{Answer, Fallback, Recommendation, StreamOptions};
@@ -95,7 +96,7 @@ impl Model {
     pub fn train(
         configured: &Configured,
         histories: &Histories,
-        monitor: &dyn Monitor,
+        monitor: &dyn TrainingMonitor,
     ) -> Result<Self, ModelError> {
         Ok(Model::new(configured, histories, configured.learner.fit(histories, monitor)?))
     }

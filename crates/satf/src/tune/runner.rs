@@ -15,8 +15,8 @@ use super::study::{elapsed, seconds_left};
 use super::trial::{Failure, Scoring};
 use super::{Best, Grid, Limits, Study, Trial, TuneError, best_of};
 use crate::evaluate::{EvaluateError, EvaluateOptions, Evaluation, evaluate};
-use crate::models::{Configured, ModelEntry, ModelError};
-use crate::monitor::{Monitor, check_cancelled};
+use crate::models::{Configured, ModelEntry, ModelError, TrainingMonitor};
+use crate::monitor::check_cancelled;
 use crate::prepare::Partition;
 
 /// What to search with.
@@ -52,7 +52,7 @@ pub struct Progress {
 pub fn search(
     options: &SearchOptions<'_>,
     study: &mut Study,
-    monitor: &dyn Monitor,
+    monitor: &dyn TrainingMonitor,
     notify: &(dyn Fn(&Trial, Progress) + Sync),
 ) -> Result<(), TuneError> {
     let candidates = options.grid.candidates();
@@ -100,7 +100,7 @@ struct Desk<'a> {
     /// Seconds that an earlier run spent on trials it did not end.
     earlier_seconds: Mutex<f64>,
     shared: Mutex<Shared<'a>>,
-    monitor: &'a dyn Monitor,
+    monitor: &'a dyn TrainingMonitor,
     notify: &'a (dyn Fn(&Trial, Progress) + Sync),
 }
 
@@ -287,7 +287,7 @@ pub fn refit(
     study: &Study,
     test: &Partition,
     evaluation: &EvaluateOptions,
-    monitor: &dyn Monitor,
+    monitor: &dyn TrainingMonitor,
 ) -> Result<Refit, TuneError> {
     let trials = study.trials();
     let best = best_of(trials).ok_or_else(|| TuneError::AllFailed {

@@ -9,8 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::Grid;
 use crate::evaluate::{Estimate, EvaluateError, EvaluateOptions, Metric, ResampleUnit, SeenPolicy, evaluate};
-use crate::models::{ConfigError, Iteration, ModelError, Recommender, Snapshot, Variant};
-use crate::monitor::{Cancelled, Memory, Monitor, OnlyCancels, check_cancelled};
+use crate::models::{
+    Checkpoints, ConfigError, Iteration, Memory, ModelError, Recommender, Snapshot, TrainingMonitor, Variant,
+};
+use crate::monitor::{Cancelled, Monitor, OnlyCancels, check_cancelled};
 use crate::prepare::Partition;
 
 /// Iterations that take so many seconds are told of one by one; others only trial by trial.
@@ -145,7 +147,7 @@ impl Scoring<'_> {
         grid: &Grid,
         training: usize,
         checkpoints: &Path,
-        monitor: &dyn Monitor,
+        monitor: &dyn TrainingMonitor,
     ) -> Result<(Vec<Score>, f64), Failure> {
         let configured = grid.configure(training)?;
         let watch = Watch {
@@ -194,7 +196,7 @@ impl Score {
 /// Each has its own early stopping, as if it were trained alone; training ends when all have stopped.
 struct Watch<'a> {
     scoring: Scoring<'a>,
-    monitor: &'a dyn Monitor,
+    monitor: &'a dyn TrainingMonitor,
     checkpoints: &'a Path,
     iterations_key: &'static str,
     state: Mutex<Curves>,
@@ -273,7 +275,9 @@ impl Monitor for Watch<'_> {
     fn is_cancelled(&self) -> bool {
         self.monitor.is_cancelled()
     }
+}
 
+impl TrainingMonitor for Watch<'_> {
     fn progressed(&self, report: &Iteration) {
         if report.seconds >= WORTH_TELLING {
             self.monitor.progressed(report);
@@ -289,8 +293,18 @@ impl Monitor for Watch<'_> {
         if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn checkpoints(&self) -> Option<&Path> {
-        Some(self.checkpoints)
+    fn trained(&self, snapshot: &dyn Snapshot) {
+        self.look(snapshot, None);
+    }
+
+    fn checkpoints(&self) -> Option<&dyn Checkpoints> {
+        Some(self)
+    }
+}
+
+impl Checkpoints for Watch<'_> {
+    fn folder(&self) -> &Path {
+        self.checkpoints
     }
 
     fn memory(&self) -> Option<Memory> {
@@ -318,9 +332,5 @@ impl Monitor for Watch<'_> {
         curves.scores = scores;
         let is_over = curves.variants.iter().all(|curve| curve.stopped);
         Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    }
-
-    fn trained(&self, snapshot: &dyn Snapshot) {
-        self.look(snapshot, None);
     }
 }

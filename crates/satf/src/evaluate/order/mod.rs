@@ -14,7 +14,9 @@ use super::compare::{CompareOptions, Difference, compare};
 use super::metrics::{Measure, Metric, number_users};
 use super::protocol::{EvaluateError, EvaluateOptions, evaluate};
 use crate::interactions::{Interactions, UserIndex};
-use crate::models::{LaSatfConfig, Learner, ModelError, PureSvdConfig, Recommender, TransitionsConfig};
+use crate::models::{
+    LaSatfConfig, Learner, ModelError, PureSvdConfig, Recommender, TrainingMonitor, TransitionsConfig,
+};
 use crate::monitor::{Cancelled, Monitor};
 use crate::prepare::{Partition, Split, SplitError, SplitScheme, TiePolicy, Timeline};
 
@@ -129,7 +131,7 @@ impl OrderCheck {
 pub fn check_order(
     log: &Interactions,
     options: &OrderOptions,
-    monitor: &dyn Monitor,
+    monitor: &dyn TrainingMonitor,
 ) -> Result<OrderCheck, OrderError> {
     for (field, value) in [("repetitions", options.repetitions), ("most_events", options.most_events)] {
         if value == 0 {
@@ -220,7 +222,7 @@ impl Scores {
         partition: &Partition,
         learners: &[Box<dyn Learner>],
         seed: u64,
-        monitor: &dyn Monitor,
+        monitor: &dyn TrainingMonitor,
     ) -> Result<(), OrderError> {
         self.users.extend(partition.holdout.events.iter().map(|event| event.user));
         let disordered = partition.disordered(seed);
@@ -239,7 +241,7 @@ impl Scores {
         partition: &Partition,
         learner: &dyn Learner,
         seed: u64,
-        monitor: &dyn Monitor,
+        monitor: &dyn TrainingMonitor,
     ) -> Result<(), OrderError> {
         let model = learner.fit(&partition.train, monitor)?;
         let real = scores(&*model, partition, monitor)?;

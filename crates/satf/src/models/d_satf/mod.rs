@@ -30,8 +30,7 @@ use self::trend::Trend;
 use super::item_rows::ItemRows;
 use super::pure_svd::{check_rank, default_rank, rough_item_space};
 use super::tensors::{StoredTensors, TensorError};
-use super::{Fault, LagWeights, Learner, ModelError, Recommender, Snapshot, Variant};
-use crate::monitor::Monitor;
+use super::{Fault, LagWeights, Learner, ModelError, Recommender, Snapshot, TrainingMonitor, Variant};
 use crate::prepare::Histories;
 
 /// The rank taken if none is given, where the log allows it.
@@ -291,7 +290,11 @@ impl Learner for DSatfConfig {
         self.learned().into_iter().filter(|(_, value, _)| value.is_none()).map(|(key, ..)| key).collect()
     }
 
-    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+    fn fit(
+        &self,
+        histories: &Histories,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Box<dyn Recommender>, ModelError> {
         self.check_on(histories)?;
         let &DSatfConfig { window, user_power, saturation, source_power, trend_days, max_len, .. } = self;
         let open = self.learned_keys();

@@ -331,7 +331,9 @@ fn a_key_that_is_given_is_kept() {
 /// Scores a history with several variants of one training.
 struct Variants(std::sync::Mutex<Vec<Vec<f32>>>, Vec<Variant>);
 
-impl Monitor for Variants {
+impl crate::monitor::Monitor for Variants {}
+
+impl TrainingMonitor for Variants {
     fn trained(&self, snapshot: &dyn Snapshot) {
         for &variant in &self.1 {
             let model = snapshot.variant(variant).unwrap();

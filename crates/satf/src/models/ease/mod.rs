@@ -24,7 +24,7 @@ use self::tiles::SymmetricTiles;
 use super::batch::score_each;
 use super::incidence::Incidence;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
-use super::{Fault, Learner, ModelError, Recommender, Similarities, UserData};
+use super::{Fault, Learner, ModelError, Recommender, Similarities, TrainingMonitor, UserData};
 use crate::interactions::ItemIndex;
 use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::{Histories, History};
@@ -93,7 +93,11 @@ impl Learner for EaseConfig {
         self.check_memory(histories.num_items())
     }
 
-    fn fit(&self, histories: &Histories, monitor: &dyn Monitor) -> Result<Box<dyn Recommender>, ModelError> {
+    fn fit(
+        &self,
+        histories: &Histories,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Box<dyn Recommender>, ModelError> {
         Ok(Box::new(Ease::fit(self, histories, monitor)?))
     }
 

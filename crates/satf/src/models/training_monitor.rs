@@ -1,0 +1,64 @@
+//! What training tells its caller beyond progress: every iteration, and checkpoints to go on from.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::{Iteration, Snapshot};
+use crate::monitor::Monitor;
+
+/// Watches a training: sees every iteration of a model that learns iteratively, and may end it.
+///
+/// Every method has a default that does nothing, so `()` watches a training too.
+pub trait TrainingMonitor: Monitor {
+    /// An iteration of training is over. The model as it stands can be had from `snapshot`, for instance to
+    /// score it on a validation split; [`ControlFlow::Break`] ends training with the factors as they are.
+    fn iteration(&self, _report: &Iteration, _snapshot: &dyn Snapshot) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    /// An iteration of training is over after which the model is not looked at: only what was measured is told.
+    fn progressed(&self, _report: &Iteration) {}
+
+    /// Training in one go is over. Called by models that do not iterate but serve several configurations at once: each of
+    /// them can be had from `snapshot`.
+    fn trained(&self, _snapshot: &dyn Snapshot) {}
+
+    /// Where unfinished training is kept, if the caller wants that. Models whose training takes long keep checkpoints there
+    /// and go on from them.
+    fn checkpoints(&self) -> Option<&dyn Checkpoints> {
+        None
+    }
+}
+
+impl TrainingMonitor for () {}
+
+/// Where unfinished training is kept, and what a training that goes on from there must tell its monitor again.
+pub trait Checkpoints: Sync {
+    /// The folder. It may not be there yet.
+    fn folder(&self) -> &Path;
+
+    /// What the monitor has to be told again if training goes on from a checkpoint. Asked after every iteration.
+    fn memory(&self) -> Option<Memory> {
+        None
+    }
+
+    /// Training goes on from a checkpoint: what the monitor remembered then, and the model of the iteration that was best.
+    /// [`ControlFlow::Break`] if that training was to end there. An error if it cannot go on from there, and training begins
+    /// anew.
+    fn recall(&self, _memory: &Memory, _best: Option<&dyn Snapshot>) -> Result<ControlFlow<()>, String> {
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Training goes on from a checkpoint: the iterations before it, whose time was spent by an earlier run. Called after
+    /// [`Checkpoints::recall`].
+    fn resumed(&self, _earlier: &[Iteration]) {}
+}
+
+/// What a monitor remembers of the iterations it saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Everything, in a form of its own.
+    pub text: String,
+    /// The iteration whose model it will want again.
+    pub best: Option<usize>,
+}
