@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use args::{Arguments, Command};
 use clap::Parser;
+use satf::models::Registry;
 use satf::monitor::Cancelled;
 use satf::tune::TuneError;
 
@@ -24,8 +25,7 @@ const WRONG_COMMAND_LINE: u8 = 2;
 
 fn main() -> ExitCode {
     let arguments = Arguments::try_parse().unwrap_or_else(|error| refuse(error));
-    #[cfg(feature = "sasrec")]
-    satf_sasrec::register();
+    let registry = registry();
     silence_decoders();
     let terminal = terminal::Terminal::install(arguments.quiet, arguments.verbose);
     if let Command::MeasureThread = arguments.command {
@@ -35,16 +35,16 @@ fn main() -> ExitCode {
     let outcome = started.and_then(|()| match &arguments.command {
         Command::Prepare(options) => commands::prepare::run(options, &terminal),
         Command::Stats(options) => commands::stats::run(options, &terminal),
-        Command::Evaluate(options) => commands::evaluate::run(options, &terminal),
-        Command::Train(options) => commands::train::run(options, &terminal),
-        Command::Recommend(options) => commands::recommend::run(options, &terminal),
-        Command::Similar(options) => commands::similar::run(options, &terminal),
-        Command::Inspect(options) => commands::inspect::run(options, &terminal),
-        Command::Tune(options) => commands::tune::run(options, &terminal),
-        Command::Reproduce(options) => commands::reproduce::run(options, &terminal),
-        Command::Plan(options) => commands::plan::run(options, &terminal),
+        Command::Evaluate(options) => commands::evaluate::run(options, &registry, &terminal),
+        Command::Train(options) => commands::train::run(options, &registry, &terminal),
+        Command::Recommend(options) => commands::recommend::run(options, &registry, &terminal),
+        Command::Similar(options) => commands::similar::run(options, &registry, &terminal),
+        Command::Inspect(options) => commands::inspect::run(options, &registry, &terminal),
+        Command::Tune(options) => commands::tune::run(options, &registry, &terminal),
+        Command::Reproduce(options) => commands::reproduce::run(options, &registry, &terminal),
+        Command::Plan(options) => commands::plan::run(options, &registry, &terminal),
         Command::Compare(options) => commands::compare::run(options, &terminal),
-        Command::Models(options) => commands::models::run(options, &terminal),
+        Command::Models(options) => commands::models::run(options, &registry, &terminal),
         Command::Generate(options) => commands::generate::run(options, &terminal),
         Command::Demo(options) => commands::demo::run(options, &terminal),
         Command::MeasureThread => Ok(()),
@@ -62,6 +62,14 @@ fn main() -> ExitCode {
             })
         }
     }
+}
+
+/// The models of this program.
+fn registry() -> Registry {
+    #[cfg(feature = "sasrec")]
+    return satf_sasrec::registry();
+    #[cfg(not(feature = "sasrec"))]
+    Registry::default()
 }
 
 /// Says what is wrong with the words of a command line, or prints the help that was asked for.

@@ -21,7 +21,7 @@ use std::time::Instant;
 use satf::data::{ReadOptions, read_log};
 use satf::generate::{ShapeOptions, like};
 use satf::linalg::gemm_rate;
-use satf::models::{Iteration, ModelEntry, Preset, Snapshot, TrainingMonitor};
+use satf::models::{Iteration, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::{Histories, Split, SplitScheme, TiePolicy, Timeline};
 use toml::{Table, Value};
@@ -56,7 +56,6 @@ const CASES: [Case; 2] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    satf_sasrec::register();
     let asked: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let wanted = |name: &str, others: &[&str]| {
@@ -66,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{} threads, dense products at {:.0} GFLOP/s", rayon::current_num_threads(), rate.single);
     for case in CASES.iter().filter(|case| wanted(case.name, &["beauty", "ml-1m"])) {
         let histories = load(case)?;
-        let preset = Preset::find(&format!("sasrec/{}", case.preset))?;
+        let preset = satf_sasrec::registry().preset(&format!("sasrec/{}", case.preset))?;
         let ce: Table = case.ce.parse()?;
         for (loss, settings) in [("ce", ce), ("bce", preset.settings)] {
             if wanted(loss, &["ce", "bce"]) {
@@ -85,7 +84,7 @@ fn load(case: &Case) -> Result<Histories, Box<dyn Error>> {
         PathBuf::from,
     );
     let path = folder.join(case.file);
-    let protocol = Preset::find(&format!("sasrec/{}", case.preset))?.protocol;
+    let protocol = satf_sasrec::registry().preset(&format!("sasrec/{}", case.preset))?.protocol;
     if path.exists() {
         let (log, _) = read_log(&[path], &ReadOptions::default(), &())?;
         let scheme = SplitScheme::Calendar { valid: protocol.valid, test: protocol.test };
@@ -127,7 +126,7 @@ fn epochs(
     settings.insert("max_len".to_owned(), Value::Integer(max_len as i64));
     settings.insert("epochs".to_owned(), Value::Integer(1 + EPOCHS as i64));
     let reports = Reports::default();
-    ModelEntry::find("sasrec")?.configure(&settings)?.learner.fit(histories, &reports)?;
+    satf_sasrec::registry().find("sasrec")?.configure(&settings)?.learner.fit(histories, &reports)?;
     let reports = reports.0.into_inner()?;
     for report in &reports[1..] {
         let measure =
@@ -148,10 +147,10 @@ fn epochs(
 }
 
 fn la_satf(case: &Case, histories: &Histories) -> Result<(), Box<dyn Error>> {
-    let preset = Preset::find(&format!("la-satf/{}", case.preset))?;
+    let preset = satf_sasrec::registry().preset(&format!("la-satf/{}", case.preset))?;
     let mut settings = preset.settings;
     settings.insert("max_len".to_owned(), Value::Integer(preset.protocol.max_len as i64));
-    let configured = ModelEntry::find("la-satf")?.configure(&settings)?;
+    let configured = satf_sasrec::registry().find("la-satf")?.configure(&settings)?;
     let start = Instant::now();
     configured.learner.fit(histories, &())?;
     println!("{:10} la-satf, trained whole: {:6.2} s", case.name, start.elapsed().as_secs_f64());

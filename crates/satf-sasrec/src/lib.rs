@@ -5,18 +5,16 @@
 //! position, [`Loss::Bce`]), and as it is trained today (softmax cross-entropy over the catalogue, [`Loss::Ce`], or over a
 //! sample of it, [`Loss::SampledCe`]), which is much stronger.
 //!
-//! A program calls [`register`] once; from then on `sasrec` is a model like any other: found by name, in presets, in spaces
-//! for tuning and in model files.
+//! In a [`Registry`] that has its [`entry`], as [`registry`] does, `sasrec` is a model like any other: found by name, in presets, in
+//! spaces for tuning and in model files ([`Model::load_with`](satf::recommend::Model::load_with)).
 //!
 //! ```
 //! use satf::interactions::ItemIndex;
-//! use satf::models::ModelEntry;
 //! use satf::prepare::{Histories, History};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! satf_sasrec::register();
 //! let settings = "hidden = 16\nepochs = 2\nmax_len = 5".parse()?;
-//! let configured = ModelEntry::find("sasrec")?.configure(&settings)?;
+//! let configured = satf_sasrec::registry().find("sasrec")?.configure(&settings)?;
 //! let log = Histories::from_sequences(4, &[vec![0, 1, 2], vec![1, 2, 3], vec![0, 1, 3]]);
 //! let model = configured.learner.fit(&log, &())?;
 //! let mut scores = [0.0; 4];
@@ -58,20 +56,22 @@ mod training;
 #[cfg(test)]
 mod tests;
 
-use satf::models::ModelEntry;
+use satf::models::{ModelEntry, Registry};
 
 pub use config::SasRecConfig;
 pub use loss::Loss;
 pub use model::SasRec;
 
-/// The entry of the model in the registry.
-static ENTRY: ModelEntry = ModelEntry::new::<SasRecConfig>(
-    SasRecConfig::NAME,
-    "self-attention over the history, the neural baseline",
-)
-.with(include_str!("presets.toml"), include_str!("spaces.toml"));
+/// The entry of `sasrec` for a registry, with its presets and spaces.
+pub const fn entry() -> ModelEntry {
+    ModelEntry::new::<SasRecConfig>(
+        SasRecConfig::NAME,
+        "self-attention over the history, the neural baseline",
+    )
+    .with(include_str!("presets.toml"), include_str!("spaces.toml"))
+}
 
-/// Makes `sasrec` known to [`satf::models`]. Calling it again does nothing.
-pub fn register() {
-    satf::models::register(&ENTRY);
+/// The models of [`satf`] and `sasrec`.
+pub fn registry() -> Registry {
+    Registry::default().with(entry())
 }

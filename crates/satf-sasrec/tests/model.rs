@@ -12,7 +12,7 @@ use rayon::ThreadPoolBuilder;
 use satf::evaluate::EarlyStopping;
 use satf::interactions::ItemIndex;
 use satf::models::{
-    Checkpoints, Configured, Iteration, Learner, ModelEntry, ModelError, Preset, Recommender, Snapshot,
+    Checkpoints, Configured, Iteration, Learner, ModelError, Preset, Recommender, Registry, Snapshot,
     TrainingMonitor,
 };
 use satf::monitor::Monitor;
@@ -167,7 +167,6 @@ fn an_item_outside_the_catalogue_is_refused() {
 
 #[test]
 fn a_stored_model_scores_as_before_and_does_not_explain() {
-    satf_sasrec::register();
     let log = generated_log(60, 50, 4);
     let folder = tempfile::tempdir().unwrap();
     for loss in LOSSES {
@@ -175,7 +174,7 @@ fn a_stored_model_scores_as_before_and_does_not_explain() {
         let model = Model::train(&configured, &log, &()).unwrap();
         let path = folder.path().join("sasrec.satf");
         model.save(&path).unwrap();
-        let loaded = Model::load(&path).unwrap();
+        let loaded = Model::load_with(&path, &satf_sasrec::registry()).unwrap();
         let queries = queries(50, 20);
         let bits = |model: &Model| scores_in_batches(model.recommender(), &queries, 7);
         assert!(bits(&model) == bits(&loaded), "{loss:?}");
@@ -190,12 +189,29 @@ fn a_stored_model_scores_as_before_and_does_not_explain() {
 }
 
 #[test]
+fn a_registry_without_it_says_how_to_load_its_files() {
+    let log = generated_log(20, 10, 4);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sasrec.satf");
+    let configured = Configured::new(small(Loss::Ce)).unwrap();
+    Model::train(&configured, &log, &()).unwrap().save(&path).unwrap();
+    let message = Model::load(&path).err().unwrap().to_string();
+    for part in
+        ["'sasrec'", "the crate satf-sasrec has it", "Model::load_with(path, &satf_sasrec::registry())"]
+    {
+        assert!(message.contains(part), "no '{part}' in: {message}");
+    }
+    Model::load_with(&path, &satf_sasrec::registry()).unwrap();
+    Model::load_with(&path, &Registry::default().with(satf_sasrec::entry())).unwrap();
+}
+
+#[test]
 fn the_registry_knows_its_presets_and_spaces() {
-    satf_sasrec::register();
-    satf_sasrec::register();
-    let entry = ModelEntry::find("sasrec").unwrap();
-    assert_eq!(satf::models::models().iter().filter(|known| known.name == "sasrec").count(), 1);
-    let presets: Vec<Preset> = Preset::all().into_iter().filter(|preset| preset.model == "sasrec").collect();
+    let registry = satf_sasrec::registry().with(satf_sasrec::entry());
+    let entry = registry.find("sasrec").unwrap();
+    assert_eq!(registry.models().iter().filter(|known| known.name == "sasrec").count(), 1);
+    let presets: Vec<Preset> =
+        registry.presets().into_iter().filter(|preset| preset.model == "sasrec").collect();
     assert_eq!(presets.len(), 4);
     for preset in presets {
         let configured = entry.configure(&preset.settings).unwrap();
@@ -205,13 +221,14 @@ fn the_registry_knows_its_presets_and_spaces() {
         }
         assert_eq!(configured.configuration["loss"], "bce");
     }
-    let spaces = Space::all("sasrec");
+    let spaces = Space::all(&entry);
     assert_eq!(spaces.len(), 2);
     for space in spaces {
         let known = entry.defaults();
         assert!(space.dimensions().iter().all(|dimension| known.contains_key(&dimension.key)));
     }
-    assert!(Space::named("sasrec", None).is_ok() && Space::named("la-satf", None).is_ok());
+    assert!(Space::named(&entry, None).is_ok());
+    assert!(Space::named(&registry.find("la-satf").unwrap(), None).is_ok());
 }
 
 /// A partition whose validation part is large enough to watch.

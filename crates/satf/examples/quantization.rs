@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use satf::data::{ReadOptions, read_log};
 use satf::evaluate::{EvaluateOptions, evaluate};
-use satf::models::{ModelEntry, Preset, Quantization};
+use satf::models::{Quantization, Registry};
 use satf::prepare::{Split, SplitScheme, TiePolicy, Timeline};
 use satf::recommend::Model;
 
@@ -17,13 +17,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let path: PathBuf = arguments.next().ok_or("which log?")?.into();
     let ties: TiePolicy = arguments.next().as_deref().unwrap_or("file").parse()?;
-    let preset = Preset::find("la-satf/amz-b")?;
+    let preset = Registry::default().preset("la-satf/amz-b")?;
     let (log, _) = read_log(&[path], &ReadOptions::default(), &())?;
     let scheme = SplitScheme::Holdout { test: preset.protocol.test };
     let partition = Split::new(Timeline::new(&log, ties, 0), scheme)?.test()?;
     let mut settings = preset.settings;
     settings.insert("max_len".to_owned(), toml::Value::Integer(preset.protocol.max_len as i64));
-    let configured = ModelEntry::find(&preset.model)?.configure(&settings)?;
+    let configured = Registry::default().find(&preset.model)?.configure(&settings)?;
     let model = Model::train(&configured, &partition.train, &())?;
 
     let folder = tempfile::tempdir()?;

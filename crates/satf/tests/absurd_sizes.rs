@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use satf::interactions::ItemIndex;
-use satf::models::{Iteration, MODELS, ModelEntry, Snapshot, TrainingMonitor};
+use satf::models::{Iteration, ModelEntry, Registry, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::{Histories, History};
 use satf::recommend::{Filters, Model};
@@ -112,12 +112,12 @@ fn any_whole_number_gives_a_model_or_a_message() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.satf");
     let mut tried = 0;
-    for entry in MODELS {
+    for entry in Registry::default().models() {
         for key in whole_numbers(entry) {
             for value in [65_537, 1_000_000, 1_000_000_000, 1 << 40, i64::MAX] {
                 let settings = Table::from_iter([(key.clone(), Value::Integer(value))]);
                 tried += 1;
-                let Ok(model) = outcome(entry, &settings, &histories) else { continue };
+                let Ok(model) = outcome(&entry, &settings, &histories) else { continue };
                 // A history longer than any that was learned from, and the file it goes into.
                 let long: Vec<ItemIndex> = (0..3000).map(|at| ItemIndex(at % 20)).collect();
                 let list = model.recommend(History::new(&long[..19]), 5, &Filters::default()).unwrap();
@@ -142,7 +142,8 @@ fn any_whole_number_gives_a_model_or_a_message() {
         ("d-satf", "max_len = 100000\nwindow = 100000\nrank = 20"),
         ("vmis-knn", "neighbors = 1000000000\nsample_size = 1000000000\nmax_items = 1000000000"),
     ] {
-        let model = outcome(ModelEntry::find(name).unwrap(), &settings.parse().unwrap(), &histories).unwrap();
+        let model = outcome(&Registry::default().find(name).unwrap(), &settings.parse().unwrap(), &histories)
+            .unwrap();
         assert!(!model.recommend(&[ItemIndex(3)], 5, &Filters::default()).unwrap().is_empty(), "{name}");
     }
 
@@ -157,8 +158,8 @@ fn any_whole_number_gives_a_model_or_a_message() {
         ("d-satf", "memory_bytes = 100"),
         ("ease", "memory_bytes = 100"),
     ] {
-        let entry = ModelEntry::find(name).unwrap();
-        let message = outcome(entry, &settings.parse().unwrap(), &long).err().unwrap();
+        let entry = Registry::default().find(name).unwrap();
+        let message = outcome(&entry, &settings.parse().unwrap(), &long).err().unwrap();
         assert!(message.contains("bytes") && message.contains("allowed"), "{name}: {message}");
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use satf::evaluate::{EvaluateOptions, evaluate};
 use satf::interactions::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
-use satf::models::{ModelEntry, Recommender};
+use satf::models::{Recommender, Registry};
 use satf::prepare::{Event, Histories, History, Partition, Split, SplitScheme, TiePolicy, Timeline};
 
 const DAY: i64 = 86_400;
@@ -172,7 +172,7 @@ fn ordered(log: &Interactions, seed: u64) -> Vec<(i64, i64, i64)> {
 
 /// NDCG@10 of a model under `basket`, by the library.
 fn library_ndcg(partition: &Partition, model: &str) -> f64 {
-    let configured = ModelEntry::find(model).unwrap().configure(&toml::Table::new()).unwrap();
+    let configured = Registry::default().find(model).unwrap().configure(&toml::Table::new()).unwrap();
     let fitted = configured.learner.fit(&partition.train, &()).unwrap();
     let items = partition.train.num_items();
     let outcome = evaluate(&*fitted, &partition.holdout, items, &EvaluateOptions::default(), &()).unwrap();
@@ -204,7 +204,7 @@ fn baskets_score_as_the_protocol_says() {
                 .map(move |&(item, day)| (user, ItemIndex(item as u32), Timestamp::from_seconds(day * DAY)))
         });
         let train = Histories::from_ordered_rows(ids(asked.train.len()), ids(asked.items.len()), rows);
-        let configured = ModelEntry::find("d-satf").unwrap().configure(&toml::Table::new()).unwrap();
+        let configured = Registry::default().find("d-satf").unwrap().configure(&toml::Table::new()).unwrap();
         let model = configured.learner.fit(&train, &()).unwrap();
         let slow = asked.predictions.iter().map(|one| gain(&of_library(&*model, one), one));
         let slow = mean(slow.collect());
@@ -227,7 +227,7 @@ fn the_others_of_a_basket_are_unknown_and_may_be_recommended() {
     let lengths: Vec<usize> = partition.holdout.events.iter().map(Event::history_len).collect();
     assert_eq!(lengths, [1, 1, 2], "nothing of the own basket is known");
 
-    let configured = ModelEntry::find("mp").unwrap().configure(&toml::Table::new()).unwrap();
+    let configured = Registry::default().find("mp").unwrap().configure(&toml::Table::new()).unwrap();
     let model = configured.learner.fit(&partition.train, &()).unwrap();
     let ranks = |partition: &Partition| {
         let outcome = evaluate(&*model, &partition.holdout, 4, &EvaluateOptions::default(), &()).unwrap();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use satf::evaluate::{EarlyStopping, Estimate, EvaluateOptions, Evaluation, Metric, ResampleUnit, evaluate};
 use satf::generate::{ShopOptions, shop};
 use satf::model_file::Validation;
-use satf::models::{Learner, ModelEntry, TransitionsConfig};
+use satf::models::{Learner, Registry, TransitionsConfig};
 use satf::prepare::{Partition, Split, SplitScheme, TiePolicy, Timeline};
 
 /// The formula, word by word: for every user, all pairs of its events.
@@ -131,7 +131,7 @@ fn early_stopping_has_the_same_errors() {
     let partition = partition();
     let metric: Metric = "NDCG@10".parse().unwrap();
     let settings = "user_rank = 12\nitem_rank = 10\nnum_iters = 1".parse().unwrap();
-    let configured = ModelEntry::find("la-satf").unwrap().configure(&settings).unwrap();
+    let configured = Registry::default().find("la-satf").unwrap().configure(&settings).unwrap();
     for unit in [ResampleUnit::User, ResampleUnit::Event] {
         let items = partition.train.num_items();
         let stopping = EarlyStopping::new(&partition.holdout, items, metric, 1, &()).with_unit(unit);

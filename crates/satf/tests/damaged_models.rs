@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use satf::models::ModelEntry;
+use satf::models::Registry;
 use satf::prepare::Histories;
 use satf::recommend::{Filters, Model};
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ impl Trial {
 fn write_model(path: &Path, name: &str, settings: &str) -> Vec<u8> {
     let sequences: Vec<Vec<u32>> =
         (0..12u32).map(|user| (0..6).map(|at| (user + at * (1 + user % 2)) % 9).collect()).collect();
-    let configured = ModelEntry::find(name).unwrap().configure(&settings.parse().unwrap()).unwrap();
+    let configured = Registry::default().find(name).unwrap().configure(&settings.parse().unwrap()).unwrap();
     let model = Model::train(&configured, &Histories::from_sequences(9, &sequences), &()).unwrap();
     model.save(path).unwrap();
     std::fs::read(path).unwrap()

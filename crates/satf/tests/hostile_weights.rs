@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use satf::interactions::ItemIndex;
-use satf::models::MODELS;
+use satf::models::Registry;
 use satf::prepare::Histories;
 use satf::recommend::{Filters, Model, RecommendError, Seen};
 use serde_json::Value;
@@ -122,7 +122,7 @@ fn no_score_that_is_no_number_leaves_a_model() {
         ("roots", &|at| if at % 2 == 0 { 1e20 } else { -1e19 }),
     ];
     let mut refusals = 0;
-    for entry in MODELS {
+    for entry in Registry::default().models() {
         let settings = match entry.name {
             "pure-svd" => "rank = 3\nrescaled = true",
             "la-satf" => "item_rank = 4\nuser_rank = 5\nmax_len = 5\nrescaled = true",

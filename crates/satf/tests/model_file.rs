@@ -12,7 +12,7 @@ use std::sync::Arc;
 use satf::evaluate::{Scored, rank_unseen};
 use satf::interactions::{Id, Ids, ItemIndex, Timestamp, UserIndex};
 use satf::model_file::ModelFileError;
-use satf::models::{MODELS, ModelEntry, Quantization, nearest};
+use satf::models::{ModelEntry, Quantization, Registry, nearest};
 use satf::prepare::Histories;
 use satf::recommend::{Filters, Model, RecommendError, Seen};
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ fn lists(model: &Model, filters: &Filters) -> Vec<Vec<(u32, u32)>> {
 #[test]
 fn every_model_gives_the_same_lists_in_every_way() {
     let folder = tempfile::tempdir().unwrap();
-    for entry in MODELS {
+    for entry in Registry::default().models() {
         for texts in [false, true] {
             let histories = histories(texts);
             let mut kinds = vec![Quantization::None];
@@ -148,7 +148,7 @@ fn every_model_gives_the_same_lists_in_every_way() {
 #[test]
 fn shares_sum_to_the_score() {
     let histories = histories(true);
-    for entry in MODELS {
+    for entry in Registry::default().models() {
         let model = train(entry, &histories);
         for query in queries() {
             for scored in model.recommend(&query, 10, &Filters::default()).unwrap() {
@@ -168,7 +168,7 @@ fn shares_sum_to_the_score() {
 
 #[test]
 fn filters_apply_before_the_best_are_taken() {
-    let model = train(ModelEntry::find("transitions").unwrap(), &histories(true));
+    let model = train(&Registry::default().find("transitions").unwrap(), &histories(true));
     let history = [ItemIndex(3), ItemIndex(4)];
     let items = |filters: &Filters, n: usize| -> Vec<u32> {
         model.recommend(&history, n, filters).unwrap().iter().map(|scored| scored.item.0).collect()
@@ -201,7 +201,7 @@ fn filters_apply_before_the_best_are_taken() {
 
 #[test]
 fn unknown_items_are_counted_and_popular_ones_follow_counts() {
-    let model = train(ModelEntry::find("mp").unwrap(), &histories(false));
+    let model = train(&Registry::default().find("mp").unwrap(), &histories(false));
     let known = model.history([Id::Integer(-40), Id::Text("-37"), Id::Integer(7_000), Id::Text("tent")]);
     assert_eq!((known.items(), known.unknown()), (&[ItemIndex(0), ItemIndex(1)][..], 2));
     let popular = model.popular(ITEMS as usize, &Filters::default()).unwrap();
@@ -212,7 +212,7 @@ fn unknown_items_are_counted_and_popular_ones_follow_counts() {
 #[test]
 fn models_without_factors_cannot_be_quantized() {
     let histories = histories(false);
-    for entry in MODELS.iter().filter(|entry| !has_factors(entry)) {
+    for entry in Registry::default().models().iter().filter(|entry| !has_factors(entry)) {
         let message = train(entry, &histories).quantize(Quantization::Half).unwrap_err().to_string();
         assert!(message.contains(entry.name) && message.contains("no item factors"), "{message}");
     }
@@ -223,10 +223,11 @@ fn committed() -> PathBuf {
 }
 
 /// Every committed model: its file, and what is in it.
-fn committed_cases() -> Vec<(&'static ModelEntry, Quantization)> {
-    let plain = MODELS.iter().map(|entry| (entry, Quantization::None));
+fn committed_cases() -> Vec<(ModelEntry, Quantization)> {
+    let registry = Registry::default();
+    let plain = registry.models().iter().map(|entry| (*entry, Quantization::None));
     let rounded = [("la-satf", Quantization::Half), ("la-satf", Quantization::Int8)];
-    plain.chain(rounded.map(|(name, kind)| (ModelEntry::find(name).unwrap(), kind))).collect()
+    plain.chain(rounded.map(|(name, kind)| (registry.find(name).unwrap(), kind))).collect()
 }
 
 fn file_name(entry: &ModelEntry, kind: Quantization) -> String {
@@ -251,15 +252,15 @@ fn write_the_committed_files() {
     let records = std::fs::read(committed().join("lists.json")).unwrap_or_else(|_| b"{}".to_vec());
     let mut records: serde_json::Map<String, Value> = serde_json::from_slice(&records).unwrap();
     for (at, (entry, kind)) in committed_cases().into_iter().enumerate() {
-        if committed().join(file_name(entry, kind)).exists() {
+        if committed().join(file_name(&entry, kind)).exists() {
             continue;
         }
-        let mut model = train(entry, &histories(at % 2 == 0));
+        let mut model = train(&entry, &histories(at % 2 == 0));
         if kind != Quantization::None {
             model.quantize(kind).unwrap();
         }
-        model.save(committed().join(file_name(entry, kind))).unwrap();
-        records.insert(file_name(entry, kind), record(&model));
+        model.save(committed().join(file_name(&entry, kind))).unwrap();
+        records.insert(file_name(&entry, kind), record(&model));
     }
     std::fs::write(committed().join("lists.json"), serde_json::to_string(&records).unwrap() + "\n").unwrap();
 }
@@ -269,7 +270,7 @@ fn files_of_version_1_are_read_and_give_their_lists() {
     let records: Value =
         serde_json::from_slice(&std::fs::read(committed().join("lists.json")).unwrap()).unwrap();
     for (entry, kind) in committed_cases() {
-        let name = file_name(entry, kind);
+        let name = file_name(&entry, kind);
         let model = Model::load(committed().join(&name)).unwrap();
         assert_eq!((model.manifest().model.as_str(), model.manifest().quantization), (entry.name, kind));
         let (ours, theirs) = (record(&model), &records[&name]);
@@ -289,7 +290,7 @@ fn files_of_version_1_are_read_and_give_their_lists() {
 fn what_was_learned_is_kept_and_files_from_before_tell_what_they_can() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.satf");
-    for entry in MODELS {
+    for entry in Registry::default().models() {
         let model = train(entry, &histories(true));
         model.save(&path).unwrap();
         let loaded = Model::load(&path).unwrap();
@@ -322,7 +323,10 @@ fn what_is_no_model_is_told_apart() {
     assert!(message(&safetensors).contains("a safetensors file of another program"));
     assert!(matches!(Model::load(folder.path().join("none.satf")), Err(ModelFileError::Io { .. })));
     assert!(Model::load(folder.path()).is_err());
-    assert_eq!(nearest("la-stf", MODELS.iter().map(|entry| entry.name)), Some("la-satf"));
+    assert_eq!(
+        nearest("la-stf", Registry::default().models().iter().map(|entry| entry.name)),
+        Some("la-satf")
+    );
 }
 
 #[test]
@@ -340,7 +344,7 @@ fn the_python_package_reads_the_tensors() {
     }
     let folder = tempfile::tempdir().unwrap();
     for kind in [Quantization::None, Quantization::Half, Quantization::Int8] {
-        let mut model = train(ModelEntry::find("la-satf").unwrap(), &histories(false));
+        let mut model = train(&Registry::default().find("la-satf").unwrap(), &histories(false));
         model.quantize(kind).unwrap();
         let path = folder.path().join("model.satf");
         model.save(&path).unwrap();

@@ -7,7 +7,7 @@ use rayon::ThreadPoolBuilder;
 use satf::evaluate::{EvaluateError, EvaluateOptions, SeenPolicy, evaluate};
 use satf::generate::{ShopOptions, shop};
 use satf::interactions::ItemIndex;
-use satf::models::{Learner, ModelEntry, PopularityConfig, Recommender};
+use satf::models::{Learner, PopularityConfig, Recommender, Registry};
 use satf::prepare::{Partition, Split, SplitScheme, TiePolicy, Timeline};
 
 fn partition(users: usize) -> Partition {
@@ -18,7 +18,7 @@ fn partition(users: usize) -> Partition {
 }
 
 fn fit(model: &str, partition: &Partition) -> Box<dyn Recommender> {
-    let configured = ModelEntry::find(model).unwrap().configure(&toml::Table::new()).unwrap();
+    let configured = Registry::default().find(model).unwrap().configure(&toml::Table::new()).unwrap();
     configured.learner.fit(&partition.train, &()).unwrap()
 }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use satf::evaluate::Scored;
 use satf::generate::{ShopOptions, shop};
 use satf::interactions::{Id, ItemIndex};
-use satf::models::{MODELS, ModelEntry};
+use satf::models::{ModelEntry, Registry};
 use satf::prepare::{Histories, TiePolicy, Timeline};
 use satf::recommend::{Filters, Model, RecommendError};
 use toml::Table;
@@ -70,7 +70,7 @@ fn measure(model: &Model, shelves: &Shelves, list: impl Fn(ItemIndex) -> Vec<Sco
 fn what_is_alike_is_of_one_kind_and_not_what_comes_next() {
     let (shelves, histories) = (shelves(), shop_histories());
     for (model, settings) in [("d-satf", ""), ("d-satf", "balance = 0.0"), ("transitions", "")] {
-        let model = train(ModelEntry::find(model).unwrap(), settings, &histories);
+        let model = train(&Registry::default().find(model).unwrap(), settings, &histories);
         let alike = |item| model.similar_items(item, 5).unwrap().items;
         let after = |item| model.recommend(&[item], 5, &Filters::default()).unwrap();
         let (of_kind, of_next) = measure(&model, &shelves, alike);
@@ -92,7 +92,7 @@ fn what_is_alike_is_of_one_kind_and_not_what_comes_next() {
 #[test]
 fn every_model_tells_what_is_alike_or_that_it_cannot() {
     let (shelves, histories) = (shelves(), shop_histories());
-    for entry in MODELS {
+    for entry in Registry::default().models() {
         let model = train(entry, "", &histories);
         if ["mp", "random"].contains(&entry.name) {
             let error = model.similar_items(ItemIndex(0), 5).unwrap_err();
@@ -116,7 +116,7 @@ fn every_model_tells_what_is_alike_or_that_it_cannot() {
 #[test]
 fn a_core_without_a_memory_tells_it_too() {
     let (shelves, histories) = (shelves(), shop_histories());
-    let model = train(ModelEntry::find("d-satf").unwrap(), "balance = 1.0", &histories);
+    let model = train(&Registry::default().find("d-satf").unwrap(), "balance = 1.0", &histories);
     let (of_kind, _) = measure(&model, &shelves, |item| model.similar_items(item, 5).unwrap().items);
     assert!(of_kind > 0.9, "{of_kind}");
 }

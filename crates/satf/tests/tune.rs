@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use satf::evaluate::{EarlyStopping, EvaluateOptions, Metric, SeenPolicy, evaluate};
 use satf::generate::{ShopOptions, shop};
-use satf::models::{ModelEntry, Variant};
+use satf::models::{Registry, Variant};
 use satf::prepare::{Histories, Partition, Split, SplitScheme, TiePolicy, Timeline};
 use satf::tune::{
     Grid, Limits, Sampler, Scoring, SearchOptions, Space, Study, Trial, best_of, refit, search,
@@ -22,8 +22,9 @@ fn diagonal(size: u32) -> Histories {
 }
 
 fn paper_grid(model: &str, space: &str, base: &str) -> Grid {
-    let space = Space::named(model, Some(space)).unwrap();
-    Grid::new(ModelEntry::find(model).unwrap(), &base.parse().unwrap(), &space, &diagonal(3200)).unwrap()
+    let space = Space::named(&Registry::default().find(model).unwrap(), Some(space)).unwrap();
+    Grid::new(&Registry::default().find(model).unwrap(), &base.parse().unwrap(), &space, &diagonal(3200))
+        .unwrap()
 }
 
 /// Points of the paper's LA grid, by the letter of its constraints; times two values of `rescaled`, four of `s`, two of `f`.
@@ -69,9 +70,9 @@ fn the_papers_grids_have_the_papers_points() {
 
 #[test]
 fn ranks_beyond_the_log_are_excluded_before_counting() {
-    let space = Space::named("pure-svd", Some("paper")).unwrap();
-    let entry = ModelEntry::find("pure-svd").unwrap();
-    let grid = |size| Grid::new(entry, &Table::new(), &space, &diagonal(size));
+    let space = Space::named(&Registry::default().find("pure-svd").unwrap(), Some("paper")).unwrap();
+    let entry = Registry::default().find("pure-svd").unwrap();
+    let grid = |size| Grid::new(&entry, &Table::new(), &space, &diagonal(size));
     assert_eq!(grid(450).unwrap().num_configurations(), 4 * 6);
     let message = grid(50).err().unwrap().to_string();
     assert!(message.contains("no point of the space paper") && message.contains("rank = 100"), "{message}");
@@ -79,7 +80,7 @@ fn ranks_beyond_the_log_are_excluded_before_counting() {
 
 #[test]
 fn what_a_space_cannot_mean_is_said() {
-    let entry = ModelEntry::find("la-satf").unwrap();
+    let entry = Registry::default().find("la-satf").unwrap();
     for (space, parts) in [
         ("keys.user_rnak = [1]", vec!["user_rnak", "did you mean 'user_rank'"]),
         ("keys.user_rank = [1]\nconstraints = ['windw < 3']", vec!["unknown key 'windw'"]),
@@ -93,7 +94,7 @@ fn what_a_space_cannot_mean_is_said() {
         ),
     ] {
         let space = Space::from_table("mine", &space.parse().unwrap()).unwrap();
-        let message = Grid::new(entry, &Table::new(), &space, &diagonal(30)).err().unwrap().to_string();
+        let message = Grid::new(&entry, &Table::new(), &space, &diagonal(30)).err().unwrap().to_string();
         for part in parts {
             assert!(message.contains(part), "no '{part}' in: {message}");
         }
@@ -122,7 +123,7 @@ proptest! {
             .flat_map(|(rank, scaling)| [true, false].map(|rescaled| (rank, scaling, rescaled)))
             .filter(|point| both || point.2)
             .collect();
-        let grid = Grid::new(ModelEntry::find("pure-svd").unwrap(), &Table::new(), &space, &diagonal(30));
+        let grid = Grid::new(&Registry::default().find("pure-svd").unwrap(), &Table::new(), &space, &diagonal(30));
         let Ok(grid) = grid else {
             prop_assert!(expected.is_empty());
             return Ok(());
@@ -153,7 +154,8 @@ proptest! {
 fn a_training_that_serves_balances_has_both_parts() {
     let keys = "[keys]\nbalance = [0.3, 0.1, 0.0]\nregularization = [0.1, 1.0]";
     let space = Space::from_table("mine", &keys.parse().unwrap()).unwrap();
-    let grid = Grid::new(ModelEntry::find("d-satf").unwrap(), &Table::new(), &space, &diagonal(30)).unwrap();
+    let grid = Grid::new(&Registry::default().find("d-satf").unwrap(), &Table::new(), &space, &diagonal(30))
+        .unwrap();
     assert_eq!((grid.num_trainings(), grid.num_configurations()), (1, 6));
     assert!(grid.configure(0).unwrap().configuration["balance"].as_f64().unwrap() > 0.0);
 }
@@ -181,8 +183,8 @@ impl Search {
     fn run(&self, validation: &Partition) -> (tempfile::TempDir, Study, Grid) {
         let folder = tempfile::tempdir().unwrap();
         let space = Space::from_table("mine", &self.space.parse().unwrap()).unwrap();
-        let entry = ModelEntry::find(self.model).unwrap();
-        let grid = Grid::new(entry, &Table::new(), &space, &validation.train).unwrap();
+        let entry = Registry::default().find(self.model).unwrap();
+        let grid = Grid::new(&entry, &Table::new(), &space, &validation.train).unwrap();
         let mut study = Study::open(folder.path(), &json!({ "model": self.model }), self.limits).unwrap();
         let scoring = Scoring { partition: validation, metric: metric(), patience: 2, seen: SeenPolicy::Own };
         let options =
@@ -212,7 +214,7 @@ fn one_training_equals_many() {
             }
             settings.insert("rescaled".to_owned(), rescaled.into());
             settings.insert("num_iters".to_owned(), 5.into());
-            let learner = ModelEntry::find("la-satf").unwrap().configure(&settings).unwrap().learner;
+            let learner = Registry::default().find("la-satf").unwrap().configure(&settings).unwrap().learner;
             let items = validation.train.num_items();
             let stopping = EarlyStopping::new(&validation.holdout, items, metric(), 2, &());
             learner.fit(&validation.train, &stopping).unwrap();
@@ -251,7 +253,7 @@ fn one_svd_equals_many() {
             for (key, value) in trial.keys.iter().chain(&score.keys) {
                 settings.insert(key.clone(), toml::Value::try_from(value).unwrap());
             }
-            let learner = ModelEntry::find("pure-svd").unwrap().configure(&settings).unwrap().learner;
+            let learner = Registry::default().find("pure-svd").unwrap().configure(&settings).unwrap().learner;
             let model = learner.fit(&validation.train, &()).unwrap();
             let options = EvaluateOptions::default();
             let items = validation.train.num_items();
@@ -295,8 +297,8 @@ fn a_time_budget_ends_the_search_and_no_time_begins_nothing() {
     let search = |limits| Search { model: "transitions", space, sampler: Sampler::Random, limits };
     let (_folder, study, _) = search(limits(1e-9)).run(&validation);
     assert!(study.trials().is_empty());
-    let entry = ModelEntry::find("transitions").unwrap();
-    let outcome = refit(entry, &Table::new(), &study, &test, &EvaluateOptions::default(), &());
+    let entry = Registry::default().find("transitions").unwrap();
+    let outcome = refit(&entry, &Table::new(), &study, &test, &EvaluateOptions::default(), &());
     assert!(outcome.err().unwrap().to_string().contains("none was run"));
     let (_folder, study, _) = search(limits(0.05)).run(&validation);
     assert!((1..200).contains(&study.trials().len()), "{}", study.trials().len());
@@ -314,8 +316,8 @@ fn failed_trials_are_kept_and_never_the_best() {
     assert!(failed.iter().all(|trial| trial.error.as_ref().unwrap().contains("memory_bytes")));
     let best = best_of(study.trials()).unwrap();
     assert!(failed.iter().all(|trial| trial.trial != best.trial));
-    let entry = ModelEntry::find("la-satf").unwrap();
-    let outcome = refit(entry, &Table::new(), &study, &test, &EvaluateOptions::default(), &());
+    let entry = Registry::default().find("la-satf").unwrap();
+    let outcome = refit(&entry, &Table::new(), &study, &test, &EvaluateOptions::default(), &());
     // The refit sees more rows; it either fits too or says why not.
     if let Err(error) = outcome {
         assert!(error.to_string().contains("memory_bytes"), "{error}");

@@ -4,7 +4,7 @@ use anyhow::Context;
 use satf::evaluate::{EvaluateOptions, rank_unseen};
 use satf::generate::{ShopOptions, shop, showcase};
 use satf::interactions::{Id, Ids, ItemIndex};
-use satf::models::{MODELS, Recommender};
+use satf::models::{Recommender, Registry};
 use satf::prepare::{
     Duplicates, History, Split, SplitScheme, Statistics, TiePolicy, Timeline, p_core, resolve_duplicates,
 };
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &DemoArguments, terminal: &Terminal) -> anyhow::Res
 
     let shared = SharedKeys { seed: arguments.seed, ..SharedKeys::default() };
     let mut runs = Vec::new();
-    for entry in MODELS {
+    for entry in Registry::default().models() {
         let choice = with_defaults(entry, shared)?;
         runs.push(Run::new(&choice, &partition, &EvaluateOptions::default(), terminal)?);
     }

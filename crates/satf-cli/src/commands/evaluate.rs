@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use satf::evaluate::{EarlyStopping, EvaluateOptions, Metric, ResampleUnit, write_per_event};
+use satf::models::Registry;
 use satf::monitor::Monitor;
 use serde_json::{Map, Value, json};
 
@@ -14,20 +15,24 @@ use crate::args::EvaluateArguments;
 use crate::table;
 use crate::terminal::Terminal;
 
-pub(crate) fn run(arguments: &EvaluateArguments, terminal: &Terminal) -> anyhow::Result<()> {
+pub(crate) fn run(
+    arguments: &EvaluateArguments,
+    registry: &Registry,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
     let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
-    evaluate(arguments, terminal).map_err(|error| terminal.explain_stop(error))
+    evaluate(arguments, registry, terminal).map_err(|error| terminal.explain_stop(error))
 }
 
-fn evaluate(arguments: &EvaluateArguments, terminal: &Terminal) -> anyhow::Result<()> {
-    let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset)?;
+fn evaluate(arguments: &EvaluateArguments, registry: &Registry, terminal: &Terminal) -> anyhow::Result<()> {
+    let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared =
         SharedKeys { seed: protocol.seed, max_len: protocol.max_len, memory_bytes: arguments.models.memory };
     let mut models = arguments.models.clone();
     if models.model.is_empty() && models.preset.is_empty() {
         models.model.push(DEFAULT_MODEL.to_owned());
     }
-    let choices = configure(&models, shared)?;
+    let choices = configure(&models, shared, registry)?;
     let several = choices.len() > 1;
     let files = Files::of_log(&arguments.log).reading("--config", arguments.models.config.as_ref());
     let per_event = arguments.per_event.iter();

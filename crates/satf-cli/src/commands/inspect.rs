@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use satf::data::write_atomically;
-use satf::models::UserData;
+use satf::models::{Registry, UserData};
 use satf::recommend::Model;
 use serde_json::{Value, json};
 
@@ -16,13 +16,17 @@ use crate::charts::{self, Theme};
 use crate::terminal::Terminal;
 use crate::{escape, table};
 
-pub(crate) fn run(arguments: &InspectArguments, terminal: &Terminal) -> anyhow::Result<()> {
+pub(crate) fn run(
+    arguments: &InspectArguments,
+    registry: &Registry,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
     Files::default()
         .reading("MODEL", Some(&arguments.model))
         .writing("--svg", arguments.svg.as_ref())
         .writing("--png", arguments.png.as_ref())
         .check()?;
-    let model = Model::load(&arguments.model)?;
+    let model = super::load(&arguments.model, registry)?;
     let tensors = model.tensors();
     let bytes = fs::metadata(&arguments.model)?.len();
     let weights = model.recommender().lag_weights();

@@ -23,8 +23,12 @@ mod protocol;
 
 use std::path::Path;
 
+use anyhow::anyhow;
 use satf::data::{LogFormat, ReadReport, read_log};
 use satf::interactions::Interactions;
+use satf::model_file::ModelFileError;
+use satf::models::{Registry, crate_with};
+use satf::recommend::Model;
 use serde_json::Value;
 
 use crate::args::LogArguments;
@@ -41,6 +45,18 @@ fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions
         );
     }
     Ok((interactions, report))
+}
+
+/// Reads a model file.
+fn load(path: &Path, registry: &Registry) -> anyhow::Result<Model> {
+    let model = Model::load_with(path, registry);
+    model.map_err(|error| match error {
+        ModelFileError::UnknownModel { model, .. } if crate_with(&model).is_some() => anyhow!(
+            "{}: it holds the model '{model}', which this program was built without; hint: build satf with its default features",
+            path.display()
+        ),
+        error => error.into(),
+    })
 }
 
 /// A path in JSON. Bytes that are not text are replaced: JSON has no way to say them.

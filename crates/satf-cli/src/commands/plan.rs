@@ -1,6 +1,7 @@
 //! `satf plan`: what training will cost, before anything runs.
 
 use satf::linalg::gemm_rate;
+use satf::models::Registry;
 use serde_json::{Value, json};
 
 use super::experiment::Failure;
@@ -10,11 +11,11 @@ use crate::args::PlanArguments;
 use crate::table;
 use crate::terminal::Terminal;
 
-pub(crate) fn run(arguments: &PlanArguments, terminal: &Terminal) -> anyhow::Result<()> {
-    let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset)?;
+pub(crate) fn run(arguments: &PlanArguments, registry: &Registry, terminal: &Terminal) -> anyhow::Result<()> {
+    let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared =
         SharedKeys { seed: protocol.seed, max_len: protocol.max_len, memory_bytes: arguments.models.memory };
-    let choices = configure(&arguments.models, shared)?;
+    let choices = configure(&arguments.models, shared, registry)?;
     let (log, _) = super::read(&arguments.log, terminal)?;
     let cut = protocol.cut(&log)?;
     terminal.finish();

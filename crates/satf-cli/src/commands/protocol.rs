@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use satf::evaluate::SeenPolicy;
 use satf::interactions::{Clock, Interactions};
-use satf::models::Preset;
+use satf::models::Registry;
 use satf::prepare::{
     EventCounts, Offset, Partition, Split, SplitScheme, TiePolicy, Timeline, suggest_offset,
     suggest_offsets_by_share,
@@ -35,8 +35,12 @@ pub(crate) struct Protocol {
 
 impl Protocol {
     /// What was asked for; where nothing was, what the presets say.
-    pub(crate) fn resolve(arguments: &ProtocolArguments, presets: &[String]) -> anyhow::Result<Self> {
-        let presets = presets.iter().map(|name| Preset::find(name.trim()));
+    pub(crate) fn resolve(
+        arguments: &ProtocolArguments,
+        presets: &[String],
+        registry: &Registry,
+    ) -> anyhow::Result<Self> {
+        let presets = presets.iter().map(|name| registry.preset(name.trim()));
         let presets = presets.collect::<Result<Vec<_>, _>>().on_command_line()?;
         if let [first, others @ ..] = presets.as_slice()
             && let Some(other) = others.iter().find(|other| other.protocol != first.protocol)

@@ -9,6 +9,7 @@ use satf::data::{
     UserHistories, UserHistory, write_atomically,
 };
 use satf::interactions::{OwnedHistory, OwnedId};
+use satf::models::Registry;
 use satf::recommend::{
     Answer, Fallback, Filters, Model, Recommendation, Seen, StreamOptions, StreamReport, recommend_stream,
 };
@@ -19,9 +20,13 @@ use crate::args::{FallbackArgument, RecommendArguments};
 use crate::table;
 use crate::terminal::Terminal;
 
-pub(crate) fn run(arguments: &RecommendArguments, terminal: &Terminal) -> anyhow::Result<()> {
+pub(crate) fn run(
+    arguments: &RecommendArguments,
+    registry: &Registry,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
     super::files::of_recommend(arguments).check()?;
-    let model = Model::load(&arguments.model)?;
+    let model = super::load(&arguments.model, registry)?;
     let items = Items::new(&model, arguments.titles.as_deref())?;
     let options = StreamOptions {
         n: arguments.n,

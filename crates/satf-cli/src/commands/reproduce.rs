@@ -1,6 +1,7 @@
 //! `satf reproduce`: every table and figure of the paper, by one command.
 
 use anyhow::bail;
+use satf::models::Registry;
 
 use crate::args::ReproduceArguments;
 use crate::report;
@@ -8,9 +9,14 @@ use crate::reproduce::{Findings, Request, reproduce};
 use crate::terminal::Terminal;
 use crate::{escape, table};
 
-pub(crate) fn run(arguments: &ReproduceArguments, terminal: &Terminal) -> anyhow::Result<()> {
+pub(crate) fn run(
+    arguments: &ReproduceArguments,
+    registry: &Registry,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
     let words = std::env::args_os().skip(1).map(|word| crate::reproduce::quoted(&word.to_string_lossy()));
     let request = Request {
+        registry,
         data: &arguments.data,
         out: &arguments.out,
         suite: arguments.suite.as_deref(),

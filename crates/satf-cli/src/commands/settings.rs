@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use satf::models::{ConfigError, Configured, ModelEntry, Preset, models};
+use satf::models::{ConfigError, Configured, ModelEntry, Registry};
 use toml::{Table, Value};
 
 use crate::args::ModelArguments;
@@ -26,14 +26,14 @@ pub(crate) struct SharedKeys {
 pub(crate) struct Choice {
     /// What it is called in reports: the model's or the preset's name.
     pub(crate) label: String,
-    pub(crate) entry: &'static ModelEntry,
+    pub(crate) entry: ModelEntry,
     pub(crate) configured: Configured,
     table: Table,
 }
 
 impl Choice {
     /// A model with these keys, checked.
-    pub(crate) fn new(label: String, entry: &'static ModelEntry, table: Table) -> anyhow::Result<Self> {
+    pub(crate) fn new(label: String, entry: ModelEntry, table: Table) -> anyhow::Result<Self> {
         let configured = entry.configure(&table)?;
         Ok(Choice { label, entry, configured, table })
     }
@@ -75,9 +75,13 @@ impl Choice {
 }
 
 /// The models and presets asked for, in the order asked.
-pub(crate) fn configure(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::Result<Vec<Choice>> {
+pub(crate) fn configure(
+    arguments: &ModelArguments,
+    shared: SharedKeys,
+    registry: &Registry,
+) -> anyhow::Result<Vec<Choice>> {
     let build = |arguments: &ModelArguments| -> anyhow::Result<Vec<Choice>> {
-        let asked = gather(arguments, shared)?.into_iter();
+        let asked = gather(arguments, shared, registry)?.into_iter();
         asked.map(|asked| Choice::new(asked.label, asked.entry, asked.settings)).collect()
     };
     build(arguments).map_err(|error| {
@@ -109,20 +113,24 @@ pub(crate) fn check_keys(asked: &Asked, keys_set: &[String]) -> anyhow::Result<(
 /// A model asked for, with the keys given for it, not checked yet.
 pub(crate) struct Asked {
     pub(crate) label: String,
-    pub(crate) entry: &'static ModelEntry,
+    pub(crate) entry: ModelEntry,
     pub(crate) settings: Table,
 }
 
 /// The keys given for the models and presets asked for, in the order asked.
-pub(crate) fn gather(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::Result<Vec<Asked>> {
-    let mut asked: Vec<(String, &'static ModelEntry, Table)> = Vec::new();
+pub(crate) fn gather(
+    arguments: &ModelArguments,
+    shared: SharedKeys,
+    registry: &Registry,
+) -> anyhow::Result<Vec<Asked>> {
+    let mut asked: Vec<(String, ModelEntry, Table)> = Vec::new();
     for name in &arguments.model {
-        let entry = ModelEntry::find(name.trim()).on_command_line()?;
+        let entry = registry.find(name.trim()).on_command_line()?;
         asked.push((entry.name.to_owned(), entry, Table::new()));
     }
     for name in &arguments.preset {
-        let preset = Preset::find(name.trim()).on_command_line()?;
-        asked.push((preset.name, ModelEntry::find(&preset.model)?, preset.settings));
+        let preset = registry.preset(name.trim()).on_command_line()?;
+        asked.push((preset.name, registry.find(&preset.model)?, preset.settings));
     }
     let several = asked.len() > 1;
 
@@ -141,6 +149,7 @@ pub(crate) fn gather(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::
     }
 
     let file = arguments.config.as_deref().map(read_table).transpose()?.unwrap_or_default();
+    let is_model = |name: &str| registry.find(name).is_ok();
     let by_model = file.iter().any(|(key, value)| value.is_table() && is_model(key));
     if let Some((key, _)) = file.iter().find(|(key, value)| by_model && !(value.is_table() && is_model(key)))
     {
@@ -168,7 +177,7 @@ pub(crate) fn gather(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::
                 table.insert(key.clone(), value.clone());
             }
         }
-        add_shared(&mut table, entry, shared)?;
+        add_shared(&mut table, &entry, shared)?;
         gathered.push(Asked { label, entry, settings: table });
     }
     Ok(gathered)
@@ -180,10 +189,10 @@ pub(crate) fn keys_set(arguments: &ModelArguments) -> anyhow::Result<Vec<String>
 }
 
 /// One model with its defaults and the shared keys.
-pub(crate) fn with_defaults(entry: &'static ModelEntry, shared: SharedKeys) -> anyhow::Result<Choice> {
+pub(crate) fn with_defaults(entry: &ModelEntry, shared: SharedKeys) -> anyhow::Result<Choice> {
     let mut table = Table::new();
     add_shared(&mut table, entry, shared)?;
-    Choice::new(entry.name.to_owned(), entry, table)
+    Choice::new(entry.name.to_owned(), *entry, table)
 }
 
 /// Adds the shared keys that the model has and that were not given.
@@ -200,10 +209,6 @@ pub(crate) fn add_shared(table: &mut Table, entry: &ModelEntry, shared: SharedKe
         }
     }
     Ok(())
-}
-
-fn is_model(name: &str) -> bool {
-    models().iter().any(|entry| entry.name == name)
 }
 
 fn read_table(path: &Path) -> anyhow::Result<Table> {
@@ -255,7 +260,7 @@ mod tests {
             memory: None,
         };
         let shared = SharedKeys { seed: 5, max_len: Some(50), memory_bytes: Some(1 << 30) };
-        configure(&arguments, shared)
+        configure(&arguments, shared, &Registry::default())
             .map(|all| all.into_iter().map(|choice| choice.configured.configuration).collect())
             .map_err(|error| format!("{error:#}"))
     }

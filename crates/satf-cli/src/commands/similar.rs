@@ -1,6 +1,6 @@
 //! `satf similar`: items like an item, which is not what comes after it.
 
-use satf::recommend::Model;
+use satf::models::Registry;
 use serde_json::{Value, json};
 
 use super::items::Items;
@@ -8,8 +8,12 @@ use crate::args::SimilarArguments;
 use crate::table;
 use crate::terminal::Terminal;
 
-pub(crate) fn run(arguments: &SimilarArguments, terminal: &Terminal) -> anyhow::Result<()> {
-    let model = Model::load(&arguments.model)?;
+pub(crate) fn run(
+    arguments: &SimilarArguments,
+    registry: &Registry,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
+    let model = super::load(&arguments.model, registry)?;
     let items = Items::new(&model, arguments.titles.as_deref())?;
     let item = items.find("ITEM", &arguments.item)?;
     let similar = model.similar_items(item, arguments.n)?;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Context;
 use satf::evaluate::{EarlyStopping, EvaluateOptions, Evaluation, Measure, Metric, evaluate};
 use satf::model_file::Validation;
-use satf::models::{Preset, Quantization, Recommender, UserData};
+use satf::models::{Quantization, Recommender, Registry, UserData};
 use satf::monitor::{Monitor, check_cancelled};
 use satf::prepare::{Offset, Partition, Split, SplitScheme, Statistics, Timeline};
 use satf::recommend::Model;
@@ -24,17 +24,21 @@ use crate::{escape, table};
 /// What early stopping looks at.
 const METRIC: Metric = Metric { measure: Measure::Ndcg, cutoff: 10 };
 
-pub(crate) fn run(arguments: &TrainArguments, terminal: &Terminal) -> anyhow::Result<()> {
+pub(crate) fn run(
+    arguments: &TrainArguments,
+    registry: &Registry,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
     let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
-    train(arguments, terminal).map_err(|error| terminal.explain_stop(error))
+    train(arguments, registry, terminal).map_err(|error| terminal.explain_stop(error))
 }
 
-fn train(arguments: &TrainArguments, terminal: &Terminal) -> anyhow::Result<()> {
-    let preset = arguments.preset.as_deref().map(|name| Preset::find(name.trim()));
+fn train(arguments: &TrainArguments, registry: &Registry, terminal: &Terminal) -> anyhow::Result<()> {
+    let preset = arguments.preset.as_deref().map(|name| registry.preset(name.trim()));
     let preset = preset.transpose().on_command_line()?;
     let protocol = preset.map(|preset| preset.protocol);
     let ties = arguments.ties.or(protocol.map(|protocol| protocol.ties)).unwrap_or_default();
-    let mut choice = choose(arguments, protocol.map(|protocol| protocol.max_len))?;
+    let mut choice = choose(arguments, protocol.map(|protocol| protocol.max_len), registry)?;
     if arguments.quantize != Quantization::None
         && let Some(reason) = choice.configured.learner.never_quantized()
     {
@@ -104,7 +108,7 @@ fn train(arguments: &TrainArguments, terminal: &Terminal) -> anyhow::Result<()> 
     table::print(&describe(&model, arguments, bytes))
 }
 
-fn choose(arguments: &TrainArguments, max_len: Option<usize>) -> anyhow::Result<Choice> {
+fn choose(arguments: &TrainArguments, max_len: Option<usize>, registry: &Registry) -> anyhow::Result<Choice> {
     let model = match (&arguments.model, &arguments.preset) {
         (Some(model), _) => vec![model.clone()],
         (None, None) => vec![DEFAULT_MODEL.to_owned()],
@@ -122,7 +126,7 @@ fn choose(arguments: &TrainArguments, max_len: Option<usize>) -> anyhow::Result<
         max_len: arguments.max_len.or(max_len),
         memory_bytes: arguments.memory,
     };
-    configure(&asked, shared)?.pop().context("one model to train")
+    configure(&asked, shared, registry)?.pop().context("one model to train")
 }
 
 /// Trains without the newest part, keeps the best number of iterations for the model that follows, and says how good

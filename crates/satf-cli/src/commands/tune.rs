@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use satf::evaluate::EvaluateOptions;
 use satf::interactions::Interactions;
-use satf::models::{ModelEntry, Preset};
+use satf::models::{ModelEntry, Registry};
 use satf::prepare::Partition;
 use satf::tune::{
     Best, Grid, Limits, Progress, Sampler, Scoring, SearchOptions, Space, Status, Study, Trial, best_of,
@@ -29,7 +29,7 @@ const REFIT: &str = "refit";
 /// Trials of a random search where nothing else limits it.
 const USUAL_TRIALS: usize = 30;
 
-pub(crate) fn run(arguments: &TuneArguments, terminal: &Terminal) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Terminal) -> anyhow::Result<()> {
     if let Some(TuneCommand::Status { study, json }) = &arguments.command {
         let status = Status::read(study)?;
         return if *json {
@@ -43,15 +43,15 @@ pub(crate) fn run(arguments: &TuneArguments, terminal: &Terminal) -> anyhow::Res
             "--on validation: tuning is on the validation part already; the test part is scored once, at the end"
         );
     }
-    let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset)?;
+    let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared =
         SharedKeys { seed: protocol.seed, max_len: protocol.max_len, memory_bytes: arguments.models.memory };
-    let asked = only_model(&arguments.models, shared)?;
+    let asked = only_model(&arguments.models, shared, registry)?;
     let keys = keys_set(&arguments.models)?;
     check_keys(&asked, &keys)?;
     let Asked { entry, settings, .. } = asked;
     let options = &arguments.search;
-    let mut space = find_space(entry.name, options.space.as_deref())?;
+    let mut space = find_space(&entry, options.space.as_deref())?;
     for key in keys {
         let value = settings.get(&key).with_context(|| format!("--set {key}: it was not taken"));
         space.pin(&key, value.on_command_line()?.clone());
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &TuneArguments, terminal: &Terminal) -> anyhow::Res
     let (log, _) = super::read(&arguments.log, terminal)?;
     let cut = protocol.cut(&log)?;
     let validation = cut.split.validation()?;
-    let grid = Grid::new(entry, &settings, &space, &validation.train)?;
+    let grid = Grid::new(&entry, &settings, &space, &validation.train)?;
     let asked = json!({
         "model": entry.name,
         "settings": settings,
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &TuneArguments, terminal: &Terminal) -> anyhow::Res
 
     let cutoffs = vec![metric.cutoff];
     let evaluation = EvaluateOptions { cutoffs, seen: protocol.seen, ..EvaluateOptions::default() };
-    let ending = Ending { asked: &asked, settings: &settings, test: &cut.partition, evaluation };
+    let ending = Ending { entry, asked: &asked, settings: &settings, test: &cut.partition, evaluation };
     let result = ending.result(&study, terminal)?;
     terminal.finish();
     let status = Status::read(&folder)?;
@@ -107,10 +107,10 @@ pub(crate) fn run(arguments: &TuneArguments, terminal: &Terminal) -> anyhow::Res
 }
 
 /// The one model asked for. Where a preset of the very model is given too, the preset says it all.
-fn only_model(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::Result<Asked> {
+fn only_model(arguments: &ModelArguments, shared: SharedKeys, registry: &Registry) -> anyhow::Result<Asked> {
     let mut arguments = arguments.clone();
     if let ([model], [preset]) = (arguments.model.as_slice(), arguments.preset.as_slice())
-        && Preset::find(preset.trim()).on_command_line()?.model == model.trim()
+        && registry.preset(preset.trim()).on_command_line()?.model == model.trim()
     {
         arguments.model.clear();
     }
@@ -118,10 +118,10 @@ fn only_model(arguments: &ModelArguments, shared: SharedKeys) -> anyhow::Result<
         let names = [arguments.model, arguments.preset].concat().join(", ");
         misuse!("{names}: expected one model; tune them one by one");
     }
-    gather(&arguments, shared)?.pop().context("expected a model")
+    gather(&arguments, shared, registry)?.pop().context("expected a model")
 }
 
-fn find_space(model: &str, asked: Option<&Path>) -> anyhow::Result<Space> {
+fn find_space(model: &ModelEntry, asked: Option<&Path>) -> anyhow::Result<Space> {
     match asked {
         Some(path) if is_file_of_space(path) => Ok(Space::read(path)?),
         name => Space::named(model, name.map(Path::to_string_lossy).as_deref()).on_command_line(),
@@ -200,6 +200,7 @@ fn announce(study: &Study, grid: &Grid, limits: Limits, terminal: &Terminal) {
 
 /// What comes after the last trial.
 struct Ending<'a> {
+    entry: ModelEntry,
     asked: &'a Value,
     settings: &'a Table,
     test: &'a Partition,
@@ -239,10 +240,9 @@ impl Ending<'_> {
     }
 
     fn refit(&self, study: &Study, scored: u64, terminal: &Terminal) -> anyhow::Result<Value> {
-        let entry = ModelEntry::find(self.asked["model"].as_str().unwrap_or_default())?;
         let terminal = &terminal.keeping_checkpoints_in(study.checkpoints(REFIT));
         terminal.take_reported();
-        let outcome = refit(entry, self.settings, study, self.test, &self.evaluation, terminal)?;
+        let outcome = refit(&self.entry, self.settings, study, self.test, &self.evaluation, terminal)?;
         let earlier_seconds = terminal.take_reported().earlier_seconds;
         let test: Map<String, Value> =
             outcome.evaluation.report().into_iter().map(|(name, estimate)| (name, json!(estimate))).collect();

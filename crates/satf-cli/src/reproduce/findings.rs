@@ -345,7 +345,7 @@ fn attention(configuration: &Value) -> Option<Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
-    use satf::models::ModelEntry;
+    use satf::models::Registry;
     use toml::Table;
 
     use super::*;
@@ -361,7 +361,7 @@ mod tests {
     fn attention_is_that_of_the_configuration() {
         let of = |model: &str, settings: &str| {
             let settings: Table = settings.parse().unwrap();
-            attention(&ModelEntry::find(model).unwrap().configure(&settings).unwrap().configuration)
+            attention(&Registry::default().find(model).unwrap().configure(&settings).unwrap().configuration)
         };
         let global = of("ga-satf", "attention_decay = 1.0\nmax_len = 4\nposition_rank = 2").unwrap();
         assert_eq!(global, [1.0, 0.5, 1.0 / 3.0, 0.25]);

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 pub(crate) use cell::TARGET;
 pub(crate) use findings::{DatasetFindings, Findings, MEASURES, Row, Scores, quoted};
-use satf::models::ModelError;
+use satf::models::{ModelError, Registry};
 use satf::monitor::{Cancelled, Monitor};
 use satf::prepare::{Partition, TiePolicy};
 pub(crate) use standing::{Figure, Mark, Place};
@@ -38,6 +38,8 @@ const FOLDERS: [&str; 3] = ["cells", "charts", "studies"];
 
 /// What to reproduce, and how.
 pub(crate) struct Request<'a> {
+    /// The models there are.
+    pub(crate) registry: &'a Registry,
     pub(crate) data: &'a Path,
     pub(crate) out: &'a Path,
     pub(crate) suite: Option<&'a Path>,
@@ -74,20 +76,26 @@ impl std::error::Error for Stopped {}
 
 /// Fills every cell that is not done yet, and gathers them all.
 pub(crate) fn reproduce(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Findings> {
-    let mut suite = Suite::read(request.suite)?;
-    let selection = suite.select(request.only, request.with);
+    let registry = request.registry;
+    let mut suite = Suite::read(request.suite, registry)?;
+    let selection = suite.select(request.only, request.with, registry);
     // The paper's suite is part of the program; that of a file is known only once it is read.
     let selection = if request.suite.is_none() { selection.on_command_line() } else { selection }?;
     check_files(&suite, request)?;
     let store = Store::open(request.out)?;
     let found = plan::find_datasets(&suite, request.data, terminal)?;
-    let search =
-        request.trials.map(|trials| Search { out: request.out, trials, seed: request.seed, terminal });
+    let search = request.trials.map(|trials| Search {
+        registry,
+        out: request.out,
+        trials,
+        seed: request.seed,
+        terminal,
+    });
     let settings_of = |model: &suite::Model, found: &Found<'_>| match &search {
         Some(search) => search.settings(model, found),
-        None => Ok((plan::given_settings(model, found.dataset)?, "")),
+        None => Ok((plan::given_settings(model, found.dataset, registry)?, "")),
     };
-    let planned = plan::cells(&suite, &selection, &found, request.seed, &settings_of)?;
+    let planned = plan::cells(&suite, registry, &selection, &found, request.seed, &settings_of)?;
     let (cells, failed) = fill(planned, &store, request.out, terminal)?;
     let seeds = (0..suite.repeats as u64).map(|at| request.seed.saturating_add(at)).collect();
     Ok(Findings::new(&suite, &found, &cells, failed, request.command.clone(), seeds, search.is_some()))

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use satf::data::{ReadOptions, read_log};
-use satf::models::{ModelEntry, Preset};
+use satf::models::{ModelEntry, Registry};
 use satf::prepare::{Statistics, TiePolicy, p_core, resolve_duplicates};
 use toml::Table;
 
@@ -68,7 +68,7 @@ pub(crate) struct Planned<'a> {
 pub(crate) type Settings<'a> = dyn Fn(&Model, &Found<'_>) -> anyhow::Result<(Table, &'static str)> + 'a;
 
 /// The keys of a model on a dataset: its preset, then the suite's settings, then those for the dataset.
-pub(crate) fn given_settings(model: &Model, dataset: &Dataset) -> anyhow::Result<Table> {
+pub(crate) fn given_settings(model: &Model, dataset: &Dataset, registry: &Registry) -> anyhow::Result<Table> {
     let mut settings = Table::new();
     if let Some(family) = &model.preset {
         let preset = dataset.preset.as_ref().with_context(|| {
@@ -77,7 +77,7 @@ pub(crate) fn given_settings(model: &Model, dataset: &Dataset) -> anyhow::Result
                 model.name, dataset.name
             )
         })?;
-        settings = Preset::find(&format!("{family}/{preset}"))?.settings;
+        settings = registry.preset(&format!("{family}/{preset}"))?.settings;
     }
     settings.extend(own_settings(model, dataset));
     Ok(settings)
@@ -93,6 +93,7 @@ pub(crate) fn own_settings(model: &Model, dataset: &Dataset) -> Table {
 /// Every cell of a suite on the datasets found, in the order they are done.
 pub(crate) fn cells<'a>(
     suite: &'a Suite,
+    registry: &Registry,
     selection: &Selection,
     found: &'a [Found<'a>],
     first_seed: u64,
@@ -101,7 +102,7 @@ pub(crate) fn cells<'a>(
     let mut cells = Vec::new();
     for (at, dataset) in found.iter().enumerate() {
         for (model_at, model) in suite.models.iter().enumerate() {
-            let Some(entry) = model.entry() else { continue };
+            let Some(entry) = model.entry(registry) else { continue };
             let (settings, tag) = match settings_of(model, dataset) {
                 // A model that nobody asked for need not have a configuration.
                 Err(_) if !selection.runs(model) => continue,
@@ -121,7 +122,7 @@ pub(crate) fn cells<'a>(
                     format!("{} on {}, {}", model.name, dataset.dataset.title(), task.describe())
                 })
             };
-            for task in tasks(suite, model, dataset.dataset, first_seed) {
+            for task in tasks(suite, model, &entry, dataset.dataset, first_seed) {
                 let choice = configure(task)?;
                 let name = [&dataset.dataset.name, &slug(&model.name), tag, &task.file_name()];
                 let name =
@@ -148,7 +149,7 @@ const CURVE_KEY: &str = "num_iters";
 fn configure(
     suite: &Suite,
     label: String,
-    entry: &'static ModelEntry,
+    entry: ModelEntry,
     mut settings: Table,
     dataset: &Dataset,
     task: Task,
@@ -160,7 +161,7 @@ fn configure(
     };
     add_shared(
         &mut settings,
-        entry,
+        &entry,
         SharedKeys { seed, max_len: Some(dataset.max_len), memory_bytes: None },
     )?;
     let choice = Choice::new(label, entry, settings)?;
@@ -195,13 +196,13 @@ fn with_item_rank(choice: &Choice, rank: i64) -> anyhow::Result<Choice> {
     }
 }
 
-fn tasks(suite: &Suite, model: &Model, dataset: &Dataset, first_seed: u64) -> Vec<Task> {
+fn tasks(suite: &Suite, model: &Model, entry: &ModelEntry, dataset: &Dataset, first_seed: u64) -> Vec<Task> {
     let seeds = |count: usize| (0..count as u64).map(move |at| first_seed.saturating_add(at));
     let score = |ties| move |seed| Task::Score { ties, seed };
     let starts = if model.random_start { suite.repeats } else { 1 };
     let mut tasks: Vec<Task> = seeds(starts).map(score(TiePolicy::File)).collect();
     tasks.extend(seeds(suite.repeats).map(score(TiePolicy::Shuffle)));
-    if model.entry().is_some_and(|entry| entry.defaults().contains_key(CURVE_KEY)) {
+    if entry.defaults().contains_key(CURVE_KEY) {
         tasks.push(Task::Curve);
     }
     let of_this =
@@ -242,7 +243,8 @@ mod tests {
 
     #[test]
     fn the_rank_of_users_gives_way_to_that_of_items() {
-        let entry = ModelEntry::find("la-satf").unwrap();
+        let registry = crate::registry();
+        let entry = registry.find("la-satf").unwrap();
         let settings: Table =
             "user_rank = 700\nitem_rank = 600\nattention_rank = 1\nsequences_rank = 2".parse().unwrap();
         let choice = |rank| {
@@ -251,27 +253,24 @@ mod tests {
             (keys["item_rank"].as_i64().unwrap(), keys["user_rank"].as_i64().unwrap())
         };
         assert_eq!([100, 350, 900].map(choice), [(100, 200), (350, 700), (900, 700)]);
-        let plain =
-            |model| Choice::new(String::new(), ModelEntry::find(model).unwrap(), Table::new()).unwrap();
+        let plain = |model| Choice::new(String::new(), registry.find(model).unwrap(), Table::new()).unwrap();
         assert_eq!(with_item_rank(&plain("pure-svd"), 7).unwrap().configured.configuration["rank"], 7);
         let refused = with_item_rank(&plain("mp"), 7).err().unwrap().to_string();
         assert!(refused.contains("no item factor"), "{refused}");
         #[cfg(feature = "sasrec")]
-        {
-            satf_sasrec::register();
-            assert_eq!(with_item_rank(&plain("sasrec"), 8).unwrap().configured.configuration["hidden"], 8);
-        }
+        assert_eq!(with_item_rank(&plain("sasrec"), 8).unwrap().configured.configuration["hidden"], 8);
     }
 
     #[test]
     fn every_cell_of_the_paper_can_be_configured() {
-        let suite = Suite::read(None).unwrap();
+        let registry = Registry::default();
+        let suite = Suite::read(None, &registry).unwrap();
         for dataset in &suite.datasets {
             let mut cells = 0;
             for model in &suite.models {
-                let Some(entry) = model.entry().filter(|_| !model.on_request) else { continue };
-                for task in tasks(&suite, model, dataset, 1) {
-                    let settings = given_settings(model, dataset).unwrap();
+                let Some(entry) = model.entry(&registry).filter(|_| !model.on_request) else { continue };
+                for task in tasks(&suite, model, &entry, dataset, 1) {
+                    let settings = given_settings(model, dataset, &registry).unwrap();
                     let choice =
                         configure(&suite, model.name.clone(), entry, settings, dataset, task, 1).unwrap();
                     let keys = &choice.configured.configuration;

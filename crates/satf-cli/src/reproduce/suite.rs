@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, anyhow, bail};
 use satf::evaluate::SeenPolicy;
-use satf::models::{ModelEntry, nearest};
+use satf::models::{ModelEntry, Registry, nearest};
 use satf::prepare::{Duplicates, Offset};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
@@ -183,25 +183,27 @@ impl Dataset {
 
 impl Model {
     /// The model behind it, if this binary has it.
-    pub(crate) fn entry(&self) -> Option<&'static ModelEntry> {
-        ModelEntry::find(&self.model).ok()
+    pub(crate) fn entry(&self, registry: &Registry) -> Option<ModelEntry> {
+        registry.find(&self.model).ok()
     }
 }
 
 impl Suite {
     /// The suite in a file, or the paper's.
-    pub(crate) fn read(path: Option<&Path>) -> anyhow::Result<Suite> {
-        let Some(path) = path else { return Suite::parse(PAPER).context("the suite of the paper") };
+    pub(crate) fn read(path: Option<&Path>, registry: &Registry) -> anyhow::Result<Suite> {
+        let Some(path) = path else {
+            return Suite::parse(PAPER, registry).context("the suite of the paper");
+        };
         let text = fs::read_to_string(path).with_context(|| escape::path(path))?;
-        Suite::parse(&text).with_context(|| escape::path(path))
+        Suite::parse(&text, registry).with_context(|| escape::path(path))
     }
 
-    fn parse(text: &str) -> anyhow::Result<Suite> {
+    fn parse(text: &str, registry: &Registry) -> anyhow::Result<Suite> {
         // Below its first line an error is a picture of the place.
         let suite = toml::from_str::<Suite>(text);
         let suite =
             suite.map_err(|error| anyhow!("{}", error.to_string().trim_end().replace('\n', "\n  ")))?;
-        let faults = suite.faults();
+        let faults = suite.faults(registry);
         if !faults.is_empty() {
             bail!("the suite has {} fault(s):\n  {}", faults.len(), faults.join("\n  "));
         }
@@ -209,7 +211,7 @@ impl Suite {
     }
 
     /// Everything that can be told without data.
-    fn faults(&self) -> Vec<String> {
+    fn faults(&self, registry: &Registry) -> Vec<String> {
         let mut faults = Vec::new();
         if self.repeats == 0 {
             faults.push("repeats = 0: expected at least 1".to_owned());
@@ -244,7 +246,7 @@ impl Suite {
             if slug(&model.name).is_empty() {
                 faults.push(format!("model '{}': expected a name with letters or digits", model.name));
             }
-            if let (Err(error), false) = (ModelEntry::find(&model.model), model.on_request) {
+            if let (Err(error), false) = (registry.find(&model.model), model.on_request) {
                 faults.push(format!("model '{}': {error}", model.name));
             }
             for dataset in model.on.keys().filter(|name| !known.contains(&name.as_str())) {
@@ -264,7 +266,12 @@ impl Suite {
 
     /// Keeps what `only` names: datasets if it names any, models if it names any. Models on request stay out
     /// unless `with` or `only` names them; what `published` has of them is shown all the same.
-    pub(crate) fn select(&mut self, only: &[String], with: &[String]) -> anyhow::Result<Selection> {
+    pub(crate) fn select(
+        &mut self,
+        only: &[String],
+        with: &[String],
+        registry: &Registry,
+    ) -> anyhow::Result<Selection> {
         let datasets = self.datasets.iter().map(|dataset| dataset.name.as_str());
         let models = self.models.iter().map(|model| model.name.as_str());
         let all: Vec<&str> = datasets.chain(models).collect();
@@ -292,7 +299,7 @@ impl Suite {
             .map(|model| model.name.clone())
             .collect();
         for model in self.models.iter().filter(|model| requested.contains(&model.name)) {
-            ModelEntry::find(&model.model).with_context(|| format!("'{}' cannot be run", model.name))?;
+            registry.find(&model.model).with_context(|| format!("'{}' cannot be run", model.name))?;
         }
         Ok(Selection { requested })
     }
@@ -334,7 +341,7 @@ mod tests {
 
     #[test]
     fn the_paper_has_six_models_and_every_figure() {
-        let suite = Suite::read(None).unwrap();
+        let suite = Suite::read(None, &Registry::default()).unwrap();
         for dataset in ["ml-1m", "amz-b", "amz-g", "steam"] {
             let names: Vec<&String> = suite.published[dataset].keys().collect();
             assert_eq!(names, ["GA-SATF", "LA-SATF", "MP", "PureSVD", "PureSVD-N", "SASRec"]);
@@ -349,7 +356,7 @@ mod tests {
     fn faults_come_all_at_once() {
         let text = SMALL.replace("'mp'", "'mq'").replace("name = 'a'", "name = 'a/../b'")
             + "[published.zzz]\nMP = { ndcg = [0, 0], hr = [0, 0], cov = 0 }\n[[ranks]]\ndatasets = ['q']\nmodels = []\nvalues = [1]\n";
-        let error = format!("{:#}", Suite::parse(&text).unwrap_err());
+        let error = format!("{:#}", Suite::parse(&text, &Registry::default()).unwrap_err());
         for part in ["4 fault(s)", "did you mean 'mp'", "a/../b", "published.zzz", "ranks: 'q'"] {
             assert!(error.contains(part), "{part}: {error}");
         }
@@ -358,7 +365,8 @@ mod tests {
             ("max_len", "maxlen", "maxlen"),
             ("title = 't'", "title = 't'\nrepeats = 0", "repeats = 0"),
         ] {
-            let error = format!("{:#}", Suite::parse(&SMALL.replace(from, to)).unwrap_err());
+            let error =
+                format!("{:#}", Suite::parse(&SMALL.replace(from, to), &Registry::default()).unwrap_err());
             assert!(error.contains(part), "{error}");
         }
     }
@@ -367,17 +375,17 @@ mod tests {
     fn only_picks_datasets_and_models_and_requests_are_explicit() {
         let names = |suite: &Suite| suite.models.iter().map(|model| model.name.clone()).collect::<Vec<_>>();
         let only = |given: &[&str]| given.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let mut suite = Suite::read(None).unwrap();
-        let selection = suite.select(&only(&["AMZ-B", "mp", "la-satf"]), &[]).unwrap();
+        let mut suite = Suite::read(None, &Registry::default()).unwrap();
+        let selection = suite.select(&only(&["AMZ-B", "mp", "la-satf"]), &[], &Registry::default()).unwrap();
         assert_eq!((suite.datasets.len(), names(&suite)), (1, only(&["MP", "LA-SATF"])));
         assert!(suite.models.iter().all(|model| selection.runs(model)));
 
-        let mut suite = Suite::read(None).unwrap();
-        let selection = suite.select(&[], &[]).unwrap();
+        let mut suite = Suite::read(None, &Registry::default()).unwrap();
+        let selection = suite.select(&[], &[], &Registry::default()).unwrap();
         let left: Vec<&String> =
             suite.models.iter().filter(|model| !selection.runs(model)).map(|model| &model.name).collect();
         assert_eq!(left, ["SASRec"]);
-        let error = suite.select(&only(&["LA-SAFT"]), &[]).err().unwrap().to_string();
+        let error = suite.select(&only(&["LA-SAFT"]), &[], &Registry::default()).err().unwrap().to_string();
         assert!(error.contains("did you mean 'LA-SATF'?"), "{error}");
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use satf::models::Registry;
 use satf::prepare::TiePolicy;
 use satf::tune::{
     Grid, Limits, Progress, Sampler, Scoring, SearchOptions, Space, Study, Trial, best_of, search,
@@ -21,6 +22,7 @@ const PATIENCE: usize = 2;
 
 /// How to search.
 pub(crate) struct Search<'a> {
+    pub(crate) registry: &'a Registry,
     /// The folder of the report; studies are in `studies` below it.
     pub(crate) out: &'a Path,
     pub(crate) trials: usize,
@@ -34,22 +36,22 @@ impl Search<'_> {
     /// Presets play no part: the space says what is searched, other keys are as the suite itself sets them, or as the model has
     /// them by default.
     pub(crate) fn settings(&self, model: &Model, found: &Found<'_>) -> anyhow::Result<(Table, &'static str)> {
-        let (Some(entry), Some(tuning)) = (model.entry(), &model.tune) else {
-            return Ok((given_settings(model, found.dataset)?, ""));
+        let (Some(entry), Some(tuning)) = (model.entry(self.registry), &model.tune) else {
+            return Ok((given_settings(model, found.dataset, self.registry)?, ""));
         };
         let dataset = found.dataset;
         let mut settings = own_settings(model, dataset);
         let named = dataset.spaces.get(&model.model).or(tuning.space.as_ref());
-        let mut space = Space::named(entry.name, named.map(String::as_str))?;
+        let mut space = Space::named(&entry, named.map(String::as_str))?;
         for (key, value) in &tuning.fixed {
             space.pin(key, value.clone());
         }
         let mut base = settings.clone();
         let shared = SharedKeys { seed: self.seed, max_len: Some(dataset.max_len), memory_bytes: None };
-        add_shared(&mut base, entry, shared)?;
+        add_shared(&mut base, &entry, shared)?;
 
         let validation = found.log.cut(dataset, TiePolicy::File, 0, true)?;
-        let grid = Grid::new(entry, &base, &space, &validation.train)?;
+        let grid = Grid::new(&entry, &base, &space, &validation.train)?;
         let asked = json!({
             "model": entry.name,
             "settings": base,

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use satf::data::{ReadOptions, read_log, write_atomically};
 use satf::evaluate::{EarlyStopping, Estimate, EvaluateOptions, Measure, Metric, evaluate};
 use satf::model_file::content_hash;
-use satf::models::{Checkpoints, Configured, Iteration, ModelEntry, Preset, Snapshot, TrainingMonitor};
+use satf::models::{Checkpoints, Configured, Iteration, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::{Offset, Partition, Split, SplitScheme, TiePolicy, Timeline};
 use serde::de::DeserializeOwned;
@@ -109,7 +109,7 @@ pub(crate) fn compute(request: &Request, dataset: &Dataset, ties: TiePolicy) -> 
         return Ok(());
     }
     let (log, _) = read_log(&[file], &ReadOptions::default(), &())?;
-    let preset = Preset::find(&format!("sasrec/{}", dataset.preset))?;
+    let preset = satf_sasrec::registry().preset(&format!("sasrec/{}", dataset.preset))?;
     let offset: Option<Offset> = dataset.offset.map(str::parse).transpose()?;
     let scheme = SplitScheme::Calendar {
         valid: offset.unwrap_or(preset.protocol.valid),
@@ -164,7 +164,7 @@ fn configure(asked: &Question, max_len: i64) -> Result<Configured, Error> {
     let mut settings: Table = asked.settings.parse()?;
     settings.insert("max_len".to_owned(), Value::Integer(max_len));
     settings.insert("epochs".to_owned(), Value::Integer(asked.epochs));
-    Ok(ModelEntry::find("sasrec")?.configure(&settings)?)
+    Ok(satf_sasrec::registry().find("sasrec")?.configure(&settings)?)
 }
 
 /// Trains on the training part alone until the validation part says that it is enough.

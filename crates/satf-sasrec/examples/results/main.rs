@@ -147,7 +147,6 @@ impl Request {
 }
 
 fn main() -> Result<(), Error> {
-    satf_sasrec::register();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let request = Request::parse(&arguments)?;
     std::fs::create_dir_all(&request.work)?;

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use satf::evaluate::Estimate;
-use satf::models::Preset;
 use satf::prepare::TiePolicy;
 
 use super::cells::{Candidate, Cell, Question, Tested, name_of, path, read};
@@ -55,7 +54,7 @@ fn rows(work: &Path, dataset: &Dataset) -> Result<String, Error> {
     if dataset.paper.is_none() {
         return Ok(text);
     }
-    let preset = Preset::find(&format!("sasrec/{}", dataset.preset))?;
+    let preset = satf_sasrec::registry().preset(&format!("sasrec/{}", dataset.preset))?;
     let asked = preset.settings.get("epochs").and_then(toml::Value::as_integer).unwrap_or(100) as usize;
     for ties in ORDERS {
         // The largest budget that ran.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use satf::evaluate::{EvaluateOptions, Evaluation, SeenPolicy, evaluate};
-use satf::models::{ModelEntry, Recommender};
+use satf::models::{Recommender, Registry};
 use satf::prepare::{Partition, TiePolicy};
 
 use super::{Error, Log, Scores, head, marked};
@@ -184,7 +184,7 @@ fn mean_shuffled(run: &Run, fitted: &dyn Recommender, partitions: &[Partition]) 
 
 /// The fitted model and the seconds it took.
 fn fit(run: &Run, partition: &Partition) -> Result<(Box<dyn Recommender>, f64), Error> {
-    let configured = ModelEntry::find(run.model)?.configure(&run.settings.parse()?)?;
+    let configured = Registry::default().find(run.model)?.configure(&run.settings.parse()?)?;
     let start = Instant::now();
     let model = configured.learner.fit(&partition.train, &())?;
     Ok((model, start.elapsed().as_secs_f64()))

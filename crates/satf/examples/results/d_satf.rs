@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use satf::data::write_atomically;
 use satf::evaluate::{CompareOptions, EvaluateOptions, Evaluation, Measure, Metric, compare, evaluate};
-use satf::models::{ModelEntry, Preset, Recommender};
+use satf::models::{Recommender, Registry};
 use satf::prepare::{Partition, TiePolicy};
 use toml::{Table, Value};
 
@@ -183,9 +183,9 @@ fn section(dataset: &Dataset, log: &Log, work: &Path) -> Result<String, Error> {
         let mut others = vec![("D-SATF, defaults", "d-satf".to_owned(), Table::new())];
         if dataset.in_full {
             for (label, model) in [("LA-SATF", "la-satf"), ("PureSVD-N", "pure-svd-n")] {
-                let preset = Preset::find(&format!("{model}/{}", dataset.preset))?;
+                let preset = Registry::default().preset(&format!("{model}/{}", dataset.preset))?;
                 let mut settings = preset.settings;
-                if ModelEntry::find(&preset.model)?.defaults().contains_key("max_len") {
+                if Registry::default().find(&preset.model)?.defaults().contains_key("max_len") {
                     settings.insert("max_len".to_owned(), Value::Integer(preset.protocol.max_len as i64));
                 }
                 others.push((label, preset.model, settings));
@@ -278,7 +278,7 @@ const NDCG: Metric = Metric { measure: Measure::Ndcg, cutoff: 10 };
 
 impl Run {
     fn new(label: &str, model: &str, settings: &Table, parts: &[Partition]) -> Result<Self, Error> {
-        let learner = ModelEntry::find(model)?.configure(settings)?.learner;
+        let learner = Registry::default().find(model)?.configure(settings)?.learner;
         let reads_order = !matches!(model, "ease" | "pure-svd");
         let mut fitted: Option<Box<dyn Recommender>> = None;
         let (mut evaluations, mut seconds) = (Vec::new(), None);

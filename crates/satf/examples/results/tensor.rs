@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use satf::evaluate::{EvaluateOptions, evaluate};
-use satf::models::{Iteration, ModelEntry, Preset, Snapshot, TrainingMonitor};
+use satf::models::{Iteration, Registry, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::{Partition, TiePolicy};
 use toml::{Table, Value};
@@ -126,7 +126,7 @@ fn section(dataset: &Dataset, partition: &Partition) -> Result<String, Error> {
         partition.holdout.counts.scored,
     );
     for (family, at) in [("ga-satf", 0), ("la-satf", 1)] {
-        let preset = Preset::find(&format!("{family}/{}", dataset.preset))?;
+        let preset = Registry::default().preset(&format!("{family}/{}", dataset.preset))?;
         let other_update = if family == "ga-satf" { "weighted" } else { "unweighted" };
         let variants = [("", ""), ("start", "sketch"), ("item_update", other_update)];
         for (key, value) in variants {
@@ -157,7 +157,7 @@ fn row(
             let mut settings = settings.clone();
             settings.insert("seed".into(), Value::Integer(seed));
             let watch = Watch { partition, steps: Mutex::default() };
-            ModelEntry::find(model)?.configure(&settings)?.learner.fit(&partition.train, &watch)?;
+            Registry::default().find(model)?.configure(&settings)?.learner.fit(&partition.train, &watch)?;
             Ok(watch.steps.into_inner()?)
         })
         .collect::<Result<Vec<Vec<Step>>, Error>>()?;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::FORMAT_VERSION;
-use crate::models::TensorError;
+use crate::models::{TensorError, crate_with};
 
 /// Why a model file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +63,15 @@ pub enum ModelFileError {
         /// What is wrong.
         reason: String,
     },
+    /// A model that the registry does not have.
+    #[error("{}: it holds the model '{model}', which the registry it is loaded with does not have{}", path.display(),
+        where_to_find(model))]
+    UnknownModel {
+        /// The file.
+        path: PathBuf,
+        /// The model's name; [`crate_with`] knows the crates of some.
+        model: String,
+    },
     /// An array that is not what the model needs.
     #[error("{}: {source}; hint: train again", path.display())]
     Tensor {
@@ -71,4 +80,16 @@ pub enum ModelFileError {
         /// Which, and what is wrong with it.
         source: TensorError,
     },
+}
+
+fn where_to_find(model: &str) -> String {
+    match crate_with(model) {
+        Some(home) => {
+            let name = home.replace('-', "_");
+            format!(
+                ": the crate {home} has it; load the file with Model::load_with(path, &{name}::registry())"
+            )
+        }
+        None => "; load the file with Model::load_with and a registry that has it".to_owned(),
+    }
 }

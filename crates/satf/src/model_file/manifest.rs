@@ -12,7 +12,7 @@ use crate::prepare::{Histories, Statistics, TiePolicy};
 /// What a model is, what it learned from, and how good it was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The model's name, as in [`crate::models::MODELS`].
+    /// The model's name, as in [`Registry::models`](crate::models::Registry::models).
     pub model: String,
     /// Every key of its configuration.
     pub configuration: serde_json::Value,

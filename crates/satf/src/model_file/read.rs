@@ -13,7 +13,7 @@ use super::{CHECKSUM_AT, CHECKSUM_DIGITS, FORMAT, FORMAT_VERSION, HEADER_START};
 use super::{Manifest, ModelFileError, catalog, foreign};
 use crate::byte_size::ByteSize;
 use crate::interactions::Ids;
-use crate::models::{ModelEntry, Recommender, StoredTensor, StoredTensors, TensorError, TensorType};
+use crate::models::{Recommender, Registry, StoredTensor, StoredTensors, TensorError, TensorType};
 
 /// A model file, read.
 pub(crate) struct Content {
@@ -21,10 +21,11 @@ pub(crate) struct Content {
     pub(crate) items: Ids,
     pub(crate) item_counts: Vec<u32>,
     pub(crate) model: Box<dyn Recommender>,
+    pub(crate) learned_keys: Vec<&'static str>,
 }
 
 /// Reads a model.
-pub(crate) fn read(path: &Path) -> Result<Content, ModelFileError> {
+pub(crate) fn read(path: &Path, registry: &Registry) -> Result<Content, ModelFileError> {
     let io = |source| ModelFileError::Io { path: path.to_owned(), source };
     // Before it is opened: a pipe would keep us waiting.
     let metadata = fs::metadata(path).map_err(io)?;
@@ -45,11 +46,11 @@ pub(crate) fn read(path: &Path) -> Result<Content, ModelFileError> {
     // are replaced by renaming, never written in place, so the bytes do not change under it.
     #[allow(unsafe_code)]
     let map = unsafe { Mmap::map(&file) }.map_err(io)?;
-    parse(path, &map)
+    parse(path, &map, registry)
 }
 
 /// The model in `bytes`; `path` is for messages.
-fn parse(path: &Path, bytes: &[u8]) -> Result<Content, ModelFileError> {
+fn parse(path: &Path, bytes: &[u8], registry: &Registry) -> Result<Content, ModelFileError> {
     let header = header_of(path, bytes)?;
     verify_checksum(path, bytes)?;
     let (metadata, tensors) = tensors_of(path, bytes, header)?;
@@ -58,16 +59,18 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Content, ModelFileError> {
     let manifest = metadata.get("manifest").ok_or_else(|| invalid("it has no manifest".to_owned()))?;
     let manifest: Manifest =
         serde_json::from_str(manifest).map_err(|error| invalid(format!("its manifest: {error}")))?;
-    let configured = ModelEntry::find(&manifest.model)
-        .and_then(|entry| entry.read(&manifest.configuration))
-        .map_err(|error| invalid(error.to_string()))?;
+    let entry = registry
+        .find(&manifest.model)
+        .map_err(|_| ModelFileError::UnknownModel { path: path.to_owned(), model: manifest.model.clone() })?;
+    let configured = entry.read(&manifest.configuration).map_err(|error| invalid(error.to_string()))?;
 
     let invalid = |source: TensorError| ModelFileError::Tensor { path: path.to_owned(), source };
     let items = catalog::restore(&tensors).map_err(invalid)?;
     let tensors = tensors.with_num_items(items.len());
     let item_counts = tensors.per_item("item_counts").map_err(invalid)?;
     let model = configured.learner.restore(&tensors).map_err(invalid)?;
-    Ok(Content { manifest, items, item_counts, model })
+    let learned_keys = configured.learner.learned_keys();
+    Ok(Content { manifest, items, item_counts, model, learned_keys })
 }
 
 fn not_a_model(path: &Path, reason: impl Into<String>) -> ModelFileError {

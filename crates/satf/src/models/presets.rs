@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::registry::{nearest, registered};
+use super::ModelEntry;
+use super::registry::nearest;
 use crate::prepare::{Offset, TiePolicy};
 
 /// A named configuration, such as `pure-svd-n/amz-b`.
@@ -51,34 +52,33 @@ struct ProtocolText {
     max_len: usize,
 }
 
-impl Preset {
-    /// The preset called `name`.
-    pub fn find(name: &str) -> Result<Preset, UnknownPreset> {
-        let all = Preset::all();
-        let known: Vec<String> = all.iter().map(|preset| preset.name.clone()).collect();
-        all.into_iter().find(|preset| preset.name == name).ok_or_else(|| UnknownPreset {
-            name: name.to_owned(),
-            nearest: nearest(name, known.iter().map(String::as_str)).map(str::to_owned),
-            known,
-        })
-    }
+/// The presets of this crate, in the order of the file they are kept in.
+pub(super) fn shipped() -> Vec<Preset> {
+    let file = file();
+    parse(&file, &protocols(&file)).expect("invariant: the presets shipped are read by a test")
+}
 
-    /// Every preset, in the order of the file they are kept in; then those of registered models.
-    ///
-    /// # Panics
-    /// If the presets of a registered model cannot be read.
-    pub fn all() -> Vec<Preset> {
-        let shipped: Table =
-            include_str!("presets.toml").parse().expect("invariant: the presets shipped are read by a test");
-        let protocols = shipped.get("protocol").and_then(Value::as_table).cloned().unwrap_or_default();
-        let mut all = parse(&shipped, &protocols).expect("invariant: the presets shipped are read by a test");
-        for entry in registered() {
-            let file = entry.presets.parse().ok();
-            let presets = file.and_then(|file| parse(&file, &protocols));
-            all.extend(presets.unwrap_or_else(|| panic!("the presets of {} cannot be read", entry.name)));
-        }
-        all
-    }
+/// The presets that a model of another crate brings along; none if they cannot be read.
+pub(super) fn of_entry(entry: &ModelEntry) -> Option<Vec<Preset>> {
+    parse(&entry.presets.parse().ok()?, &protocols(&file()))
+}
+
+/// The preset called `name`.
+pub(super) fn find(presets: Vec<Preset>, name: &str) -> Result<Preset, UnknownPreset> {
+    let known: Vec<String> = presets.iter().map(|preset| preset.name.clone()).collect();
+    presets.into_iter().find(|preset| preset.name == name).ok_or_else(|| UnknownPreset {
+        name: name.to_owned(),
+        nearest: nearest(name, known.iter().map(String::as_str)).map(str::to_owned),
+        known,
+    })
+}
+
+fn file() -> Table {
+    include_str!("presets.toml").parse().expect("invariant: the presets shipped are read by a test")
+}
+
+fn protocols(file: &Table) -> Table {
+    file.get("protocol").and_then(Value::as_table).cloned().unwrap_or_default()
 }
 
 fn parse(file: &Table, protocols: &Table) -> Option<Vec<Preset>> {
@@ -107,14 +107,15 @@ fn parse(file: &Table, protocols: &Table) -> Option<Vec<Preset>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::ModelEntry;
+    use crate::models::Registry;
 
     #[test]
     fn every_preset_configures_its_model() {
-        let presets = Preset::all();
+        let registry = Registry::default();
+        let presets = registry.presets();
         assert!(presets.len() >= 8);
         for preset in presets {
-            let entry = ModelEntry::find(&preset.model).unwrap();
+            let entry = registry.find(&preset.model).unwrap();
             let mut settings = preset.settings.clone();
             if entry.defaults().contains_key("max_len") {
                 settings.insert("max_len".to_owned(), Value::Integer(preset.protocol.max_len as i64));
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_preset_is_answered_with_the_nearest() {
-        let message = Preset::find("pure-svd/amzb").unwrap_err().to_string();
+        let message = Registry::default().preset("pure-svd/amzb").unwrap_err().to_string();
         assert!(message.contains("did you mean 'pure-svd/amz-b'?"), "{message}");
     }
 }

@@ -1,16 +1,15 @@
 //! Models by name, configured by key and value, as the command line and configuration files do.
 //!
-//! The models of this crate are always known. A model of another crate, whose dependencies are too heavy for this one,
-//! [`register`]s once at the start of a program and is found like all others from then on: by name, in model files, with its
-//! presets and its spaces for tuning.
-
-use std::sync::{PoisonError, RwLock};
+//! A [`Registry`] is a value: [`Registry::default`] has the models of this crate, [`Registry::with`] adds a model of another crate,
+//! which is then found like all others: by name, in model files, with its presets and its spaces for tuning. Whatever finds models
+//! by name is given a registry.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::error::lines;
+use super::presets::{self, Preset, UnknownPreset};
 use super::{
     DSatfConfig, EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig,
     PureSvdConfig, RandomConfig, TransitionsConfig, VmisKnnConfig,
@@ -25,7 +24,7 @@ pub struct ModelEntry {
     pub summary: &'static str,
     /// Presets of its own, in the form of this crate's `presets.toml`; protocols are those of this crate.
     pub(super) presets: &'static str,
-    /// Spaces of its own for tuning, in the form of this crate's `spaces.toml`.
+    /// Spaces of its own for tuning, in the form of this crate's `spaces.toml`; empty for the models of this crate.
     pub(crate) spaces: &'static str,
     defaults: fn() -> serde_json::Map<String, serde_json::Value>,
     fault: fn(&Table) -> Option<String>,
@@ -45,8 +44,8 @@ pub struct Configured {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// No such model.
-    #[error("unknown model '{name}'{}; known: {}", did_you_mean(nearest.as_deref()), known.join(", "))]
+    /// No such model in the registry.
+    #[error("unknown model '{name}'{}; known: {}", home_or_nearest(name, nearest.as_deref()), known.join(", "))]
     UnknownModel {
         /// The name asked for.
         name: String,
@@ -69,6 +68,18 @@ pub enum ConfigError {
     Values(#[from] ModelError),
 }
 
+/// Models of other crates that files and users may name.
+const ELSEWHERE: &[(&str, &str)] = &[("sasrec", "satf-sasrec")];
+
+/// The crate that has a model which is not one of this crate, if it is known.
+pub fn crate_with(model: &str) -> Option<&'static str> {
+    ELSEWHERE.iter().find(|(name, _)| *name == model).map(|(_, home)| *home)
+}
+
+fn home_or_nearest(name: &str, nearest: Option<&str>) -> String {
+    crate_with(name).map_or_else(|| did_you_mean(nearest), |home| format!(", which the crate {home} has"))
+}
+
 fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map(|nearest| format!(", did you mean '{nearest}'?")).unwrap_or_default()
 }
@@ -80,26 +91,72 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
     (distance <= 2 + written.chars().count() / 4).then_some(name)
 }
 
-/// Models of other crates, in the order they registered.
-static REGISTERED: RwLock<Vec<&'static ModelEntry>> = RwLock::new(Vec::new());
+/// The models that a program knows by name, with their presets and their spaces for tuning.
+///
+/// ```
+/// use satf::models::Registry;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let registry = Registry::default();
+/// let configured = registry.find("transitions")?.configure(&"window = 3".parse()?)?;
+/// assert_eq!(configured.configuration["window"], 3);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Registry {
+    entries: Vec<ModelEntry>,
+}
 
-/// Makes a model of another crate known. A name that is known already stays with the model that has it, so registering twice
-/// does nothing.
-pub fn register(entry: &'static ModelEntry) {
-    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
-    if !MODELS.iter().chain(registered.iter().copied()).any(|known| known.name == entry.name) {
-        registered.push(entry);
+/// The models of this crate.
+impl Default for Registry {
+    fn default() -> Self {
+        Registry { entries: OWN.to_vec() }
     }
 }
 
-/// Every model that can be asked for: those of this crate, then those registered.
-pub fn models() -> Vec<&'static ModelEntry> {
-    MODELS.iter().chain(registered()).collect()
-}
+impl Registry {
+    /// The same with one more model. A model of the same name gives way to it.
+    ///
+    /// # Panics
+    /// If the presets of the model cannot be read: they are part of a program, not of its input.
+    #[must_use]
+    pub fn with(mut self, entry: ModelEntry) -> Self {
+        assert!(presets::of_entry(&entry).is_some(), "the presets of {} can be read", entry.name);
+        match self.entries.iter_mut().find(|known| known.name == entry.name) {
+            Some(known) => *known = entry,
+            None => self.entries.push(entry),
+        }
+        self
+    }
 
-/// The models of other crates.
-pub(crate) fn registered() -> Vec<&'static ModelEntry> {
-    REGISTERED.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Every model: those of this crate, then those added.
+    pub fn models(&self) -> &[ModelEntry] {
+        &self.entries
+    }
+
+    /// The model called `name`.
+    pub fn find(&self, name: &str) -> Result<ModelEntry, ConfigError> {
+        let names = || self.entries.iter().map(|entry| entry.name);
+        self.entries.iter().copied().find(|entry| entry.name == name).ok_or_else(|| {
+            ConfigError::UnknownModel {
+                name: name.to_owned(),
+                nearest: nearest(name, names()).map(str::to_owned),
+                known: names().collect(),
+            }
+        })
+    }
+
+    /// Every preset: those of this crate in the order of the file they are kept in, then those of models added.
+    pub fn presets(&self) -> Vec<Preset> {
+        let own = presets::shipped();
+        own.into_iter().chain(self.entries.iter().filter_map(presets::of_entry).flatten()).collect()
+    }
+
+    /// The preset called `name`.
+    pub fn preset(&self, name: &str) -> Result<Preset, UnknownPreset> {
+        presets::find(self.presets(), name)
+    }
 }
 
 const fn entry<C>(name: &'static str, summary: &'static str) -> ModelEntry
@@ -110,7 +167,7 @@ where
 }
 
 /// Every model of this crate.
-pub const MODELS: &[ModelEntry] = &[
+const OWN: &[ModelEntry] = &[
     entry::<PopularityConfig>("mp", "most popular items, the same for everybody"),
     entry::<RandomConfig>("random", "seeded random scores: the floor"),
     entry::<PureSvdConfig>("pure-svd", "truncated SVD of the debiased user-item matrix (PureSVD, PureSVD-N)"),
@@ -144,17 +201,6 @@ impl ModelEntry {
     #[must_use]
     pub const fn with(self, presets: &'static str, spaces: &'static str) -> Self {
         ModelEntry { presets, spaces, ..self }
-    }
-
-    /// The model called `name`.
-    pub fn find(name: &str) -> Result<&'static ModelEntry, ConfigError> {
-        let models = models();
-        let names = || models.iter().map(|entry| entry.name);
-        models.iter().copied().find(|entry| entry.name == name).ok_or_else(|| ConfigError::UnknownModel {
-            name: name.to_owned(),
-            nearest: nearest(name, names()).map(str::to_owned),
-            known: names().collect(),
-        })
     }
 
     /// Every key with its default.
@@ -252,13 +298,13 @@ mod tests {
     }
 
     fn message(name: &str, settings: &str) -> String {
-        let outcome = ModelEntry::find(name).and_then(|entry| entry.configure(&table(settings)));
+        let outcome = Registry::default().find(name).and_then(|entry| entry.configure(&table(settings)));
         outcome.err().map(|error| error.to_string()).unwrap_or_default()
     }
 
     #[test]
     fn every_model_is_configured_by_its_defaults_and_knows_its_name() {
-        for entry in MODELS {
+        for entry in Registry::default().models() {
             let configured = entry.configure(&Table::new()).unwrap();
             assert_eq!(configured.learner.name(), entry.name);
             assert_eq!(configured.configuration, serde_json::Value::Object(entry.defaults()));
@@ -270,6 +316,37 @@ mod tests {
         assert!(message("pure-scd", "").contains("did you mean 'pure-svd'?"));
         assert!(message("pure-svd", "rnak = 5").contains("did you mean 'rank'?"));
         assert!(!message("zzzzzzzzzzzz", "").contains("did you mean"));
+    }
+
+    #[test]
+    fn a_model_of_another_crate_is_added_to_a_value_and_to_nothing_else() {
+        const OTHER: ModelEntry = ModelEntry::new::<PopularityConfig>("other", "a model of another crate")
+            .with("[other]\nml-1m = {}", "[other.default]\nsummary = 's'\nkeys.x = [1]");
+        let registry = Registry::default().with(OTHER).with(OTHER);
+        assert_eq!(registry.models().len(), OWN.len() + 1);
+        assert_eq!(registry.find("other").unwrap().summary, "a model of another crate");
+        assert_eq!(registry.preset("other/ml-1m").unwrap().model, "other");
+        assert_eq!(registry.presets().len(), Registry::default().presets().len() + 1);
+        assert!(Registry::default().find("other").is_err());
+
+        // Of two with one name the later one counts.
+        let again = ModelEntry::new::<RandomConfig>("mp", "another");
+        let registry = registry.with(again);
+        assert_eq!(registry.models().len(), OWN.len() + 1);
+        assert_eq!(registry.find("mp").unwrap().summary, "another");
+    }
+
+    #[test]
+    #[should_panic(expected = "presets of other")]
+    fn presets_that_cannot_be_read_are_found_when_a_model_is_added() {
+        let entry = ModelEntry::new::<PopularityConfig>("other", "").with("[other]\nnowhere = {}", "");
+        let _ = Registry::default().with(entry);
+    }
+
+    #[test]
+    fn a_model_of_another_crate_is_said_to_be_there() {
+        let message = message("sasrec", "");
+        assert!(message.contains("the crate satf-sasrec has"), "{message}");
     }
 
     #[test]

@@ -48,7 +48,7 @@ use crate::evaluate::{EXCLUDED, Scored, histories_at_once, top_n};
 use crate::interactions::{Id, Ids, ItemIndex, OwnedHistory, Timestamp};
 use crate::model_file::{self, Content, Dataset, Manifest, ModelFileError, Validation};
 use crate::models::{
-    Configured, ModelEntry, ModelError, Quantization, Recommender, Similarities, Tensor, TrainingMonitor,
+    Configured, ModelError, Quantization, Recommender, Registry, Similarities, Tensor, TrainingMonitor,
 };
 use crate::prepare::{Histories, History};
 
@@ -62,6 +62,8 @@ pub struct Model {
     catalog: Arc<Ids>,
     item_counts: Vec<u32>,
     recommender: Box<dyn Recommender>,
+    /// Keys that its configuration leaves to training.
+    learned_keys: Vec<&'static str>,
 }
 
 /// Where a score comes from: shares, base and boost sum to it, up to the rounding of single precision.
@@ -121,13 +123,20 @@ impl Model {
             catalog: Arc::clone(&histories.catalog),
             item_counts: histories.popularity(),
             recommender,
+            learned_keys: configured.learner.learned_keys(),
         }
     }
 
-    /// Reads a model file.
+    /// Reads a model file. The model is one of this crate; [`Model::load_with`] reads those of other crates.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ModelFileError> {
-        let Content { manifest, items, item_counts, model } = model_file::read(path.as_ref())?;
-        Ok(Model { manifest, catalog: Arc::new(items), item_counts, recommender: model })
+        Model::load_with(path, &Registry::default())
+    }
+
+    /// Reads a model file whose model is one of `registry`.
+    pub fn load_with(path: impl AsRef<Path>, registry: &Registry) -> Result<Self, ModelFileError> {
+        let Content { manifest, items, item_counts, model, learned_keys } =
+            model_file::read(path.as_ref(), registry)?;
+        Ok(Model { manifest, catalog: Arc::new(items), item_counts, recommender: model, learned_keys })
     }
 
     /// Writes a model file, whole or not at all.
@@ -337,11 +346,8 @@ impl Model {
     /// What training found by itself, by name: from the manifest or, for files from before it was kept there, what the model's
     /// arrays still tell. `None` stands for a key that was learned and is in neither.
     pub fn learned(&self) -> BTreeMap<String, Option<f64>> {
-        let configured =
-            ModelEntry::find(&self.manifest.model).and_then(|entry| entry.read(&self.manifest.configuration));
-        let keys = configured.map(|configured| configured.learner.learned_keys()).unwrap_or_default();
         let mut learned: BTreeMap<String, Option<f64>> =
-            keys.into_iter().map(|key| (key.to_owned(), None)).collect();
+            self.learned_keys.iter().map(|key| ((*key).to_owned(), None)).collect();
         let told = self.recommender.learned().into_iter().map(|(name, value)| (name.to_owned(), Some(value)));
         learned.extend(told);
         learned.extend(self.manifest.learned.iter().map(|(name, value)| (name.clone(), Some(*value))));

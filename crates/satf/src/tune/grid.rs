@@ -18,7 +18,7 @@ const MOST_POINTS: usize = 2_000_000;
 
 /// Every training that a space asks for on a log, with the configurations each of them serves.
 pub struct Grid {
-    entry: &'static ModelEntry,
+    entry: ModelEntry,
     base: Table,
     /// The key that says how many iterations there are at most.
     iterations_key: Option<&'static str>,
@@ -51,7 +51,7 @@ impl Grid {
     /// A point is invalid if it breaks a constraint or if the model refuses it on these histories. A key that the model
     /// does not have, or a value of the wrong type, is an error.
     pub fn new(
-        entry: &'static ModelEntry,
+        entry: &ModelEntry,
         base: &Table,
         space: &Space,
         histories: &Histories,
@@ -72,7 +72,7 @@ impl Grid {
             return Err(TuneError::Space { name: space.name.clone(), faults: vec![fault] });
         }
         let mut grid = Grid {
-            entry,
+            entry: *entry,
             base: base.clone(),
             iterations_key,
             trained,

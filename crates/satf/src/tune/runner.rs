@@ -282,7 +282,7 @@ pub struct Refit {
 
 /// Fits the best configuration of a study, its number of iterations included, to all before the test part, and scores it.
 pub fn refit(
-    entry: &'static ModelEntry,
+    entry: &ModelEntry,
     base: &Table,
     study: &Study,
     test: &Partition,

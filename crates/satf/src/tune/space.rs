@@ -16,7 +16,7 @@ use toml::{Table, Value};
 
 use super::TuneError;
 use super::constraint::Constraint;
-use crate::models::{nearest, registered};
+use crate::models::{ModelEntry, nearest};
 
 /// Keys that models have for their number of iterations ([`Learner::iterations_key`](crate::models::Learner::iterations_key)).
 pub const ITERATION_KEYS: [&str; 2] = ["num_iters", "epochs"];
@@ -46,7 +46,7 @@ pub struct Dimension {
 
 impl Space {
     /// A model's space by name; without one its `default`, or the `paper`'s.
-    pub fn named(model: &str, name: Option<&str>) -> Result<Space, TuneError> {
+    pub fn named(model: &ModelEntry, name: Option<&str>) -> Result<Space, TuneError> {
         let spaces = Space::all(model);
         let known: Vec<String> = spaces.iter().map(|space| space.name.clone()).collect();
         let usual = |name: &str| name == "default" || name == "paper";
@@ -55,7 +55,7 @@ impl Space {
         found.ok_or_else(|| {
             let name = name.unwrap_or("default");
             TuneError::UnknownSpace {
-                model: model.to_owned(),
+                model: model.name.to_owned(),
                 name: name.to_owned(),
                 nearest: nearest(name, known.iter().map(String::as_str)).map(str::to_owned),
                 known,
@@ -66,12 +66,11 @@ impl Space {
     /// The spaces of a model.
     ///
     /// # Panics
-    /// If the spaces of a registered model cannot be read.
-    pub fn all(model: &str) -> Vec<Space> {
-        let own = registered().into_iter().find(|entry| entry.name == model).map(|entry| entry.spaces);
-        let text = own.unwrap_or(include_str!("spaces.toml"));
+    /// If the spaces of a model of another crate cannot be read: they are part of a program, not of its input.
+    pub fn all(model: &ModelEntry) -> Vec<Space> {
+        let text = if model.spaces.is_empty() { include_str!("spaces.toml") } else { model.spaces };
         let shipped: Table = text.parse().expect("invariant: a test reads the spaces");
-        let spaces = shipped.get(model).and_then(Value::as_table).cloned().unwrap_or_default();
+        let spaces = shipped.get(model.name).and_then(Value::as_table).cloned().unwrap_or_default();
         let parse = |(name, space): (&String, &Value)| {
             let table = space.as_table().cloned().unwrap_or_default();
             Space::from_table(name, &table).expect("invariant: a test reads the spaces")
@@ -275,7 +274,7 @@ fn rounded(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::{MODELS, ModelEntry};
+    use crate::models::Registry;
 
     fn space(text: &str) -> Result<Space, String> {
         Space::from_table("test", &text.parse().unwrap()).map_err(|error| error.to_string())
@@ -329,9 +328,11 @@ mod tests {
 
     #[test]
     fn every_model_that_can_be_tuned_has_spaces_of_its_own_keys() {
+        let registry = Registry::default();
+        let entry = |model: &str| registry.find(model).unwrap();
         for model in ["pure-svd", "ga-satf", "la-satf", "ease", "vmis-knn", "transitions"] {
-            let known = ModelEntry::find(model).unwrap().defaults();
-            let spaces = Space::all(model);
+            let known = entry(model).defaults();
+            let spaces = Space::all(&entry(model));
             assert!(!spaces.is_empty(), "{model}");
             for space in spaces {
                 assert!(!space.summary.is_empty(), "{model} {}", space.name);
@@ -339,13 +340,13 @@ mod tests {
                     assert!(known.contains_key(&dimension.key), "{model} {}: {}", space.name, dimension.key);
                 }
             }
-            assert!(Space::named(model, None).is_ok(), "{model}");
+            assert!(Space::named(&entry(model), None).is_ok(), "{model}");
         }
         let shipped: Table = include_str!("spaces.toml").parse().unwrap();
-        assert!(shipped.keys().all(|model| MODELS.iter().any(|entry| entry.name == model)));
-        let unknown = Space::named("la-satf", Some("papre")).unwrap_err().to_string();
+        assert!(shipped.keys().all(|model| registry.find(model).is_ok()));
+        let unknown = Space::named(&entry("la-satf"), Some("papre")).unwrap_err().to_string();
         assert!(unknown.contains("did you mean 'paper'?"), "{unknown}");
-        assert!(Space::named("mp", None).unwrap_err().to_string().contains("TOML file"));
+        assert!(Space::named(&entry("mp"), None).unwrap_err().to_string().contains("TOML file"));
     }
 
     #[test]
