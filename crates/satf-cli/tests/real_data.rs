@@ -99,7 +99,7 @@ fn train_and_recommend_give_the_lists_that_evaluate_scored() {
     let offset = "3weeks".parse().unwrap();
     let scheme = SplitScheme::Calendar { valid: offset, test: offset };
     let partition = Split::new(Timeline::new(&log, TiePolicy::File, 0), scheme).unwrap().test().unwrap();
-    let catalog = &partition.train.catalog;
+    let catalog = partition.train.catalog();
     let mut lines = String::new();
     for (at, event) in partition.holdout.events.iter().enumerate() {
         let items: Vec<String> =

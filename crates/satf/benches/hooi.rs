@@ -82,8 +82,8 @@ fn load(case: &Case) -> Result<(Histories, Option<Holdout>), Box<dyn Error>> {
 }
 
 fn histories_of(log: &Interactions) -> Histories {
-    let rows = log.rows.iter().map(|row| (row.user, row.item, row.time));
-    Histories::from_ordered_rows(log.users.clone(), log.items.clone(), rows)
+    let rows = log.rows().iter().map(|row| (row.user, row.item, row.time));
+    Histories::from_ordered_rows(log.users().clone(), log.items().clone(), rows)
 }
 
 struct Watch<'a> {

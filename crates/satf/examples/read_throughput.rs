@@ -62,9 +62,9 @@ fn measure(paths: &[PathBuf]) -> Result<(), Box<dyn Error>> {
              {} users, {} items, {} rows; peak memory {}",
             megabytes / seconds,
             megabytes / cpu,
-            log.users.len(),
-            log.items.len(),
-            log.rows.len(),
+            log.users().len(),
+            log.items().len(),
+            log.rows().len(),
             peak_memory(),
         );
     }

@@ -6,13 +6,12 @@
 //! ranking, therefore means "the lower id".
 
 mod history;
+mod ids;
 
-use std::fmt;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
-
 pub use history::OwnedHistory;
+pub use ids::{AsId, Id, Ids, OwnedId};
 
 /// A user, as the rank of its id among all users of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,127 +32,6 @@ impl ItemIndex {
     /// The index as a position in a slice.
     pub fn get(self) -> usize {
         self.0 as usize
-    }
-}
-
-/// One id as the caller wrote it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Id<'a> {
-    /// An integer id.
-    Integer(i64),
-    /// A string id.
-    Text(&'a str),
-}
-
-impl Id<'_> {
-    /// The id with a text of its own.
-    pub fn to_owned(self) -> OwnedId {
-        match self {
-            Id::Integer(id) => OwnedId::Integer(id),
-            Id::Text(id) => OwnedId::Text(id.into()),
-        }
-    }
-}
-
-/// An id that borrows from nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum OwnedId {
-    /// An integer id.
-    Integer(i64),
-    /// A string id.
-    Text(Box<str>),
-}
-
-impl OwnedId {
-    /// The id as others take it.
-    pub fn as_id(&self) -> Id<'_> {
-        match self {
-            OwnedId::Integer(id) => Id::Integer(*id),
-            OwnedId::Text(id) => Id::Text(id),
-        }
-    }
-}
-
-impl fmt::Display for Id<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Id::Integer(id) => write!(f, "{id}"),
-            Id::Text(id) => f.write_str(id),
-        }
-    }
-}
-
-impl Serialize for Id<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Id::Integer(id) => serializer.serialize_i64(*id),
-            Id::Text(id) => serializer.serialize_str(id),
-        }
-    }
-}
-
-/// Distinct ids in ascending order: the index of an id is its position here.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ids {
-    /// Integer ids, ascending.
-    Integers(Vec<i64>),
-    /// String ids in byte order.
-    Texts(Vec<Box<str>>),
-}
-
-impl Ids {
-    /// How many ids there are.
-    pub fn len(&self) -> usize {
-        match self {
-            Ids::Integers(ids) => ids.len(),
-            Ids::Texts(ids) => ids.len(),
-        }
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The id at `index`.
-    ///
-    /// # Panics
-    /// If `index` is not below [`Ids::len`].
-    pub fn get(&self, index: usize) -> Id<'_> {
-        match self {
-            Ids::Integers(ids) => Id::Integer(ids[index]),
-            Ids::Texts(ids) => Id::Text(&ids[index]),
-        }
-    }
-
-    /// The index of `id`, if it is known. An integer looked up among strings is compared as text.
-    pub fn find(&self, id: Id<'_>) -> Option<usize> {
-        match (self, id) {
-            (Ids::Integers(ids), Id::Integer(id)) => ids.binary_search(&id).ok(),
-            (Ids::Integers(ids), Id::Text(id)) => {
-                let number: i64 = id.parse().ok()?;
-                ids.binary_search(&number).ok()
-            }
-            (Ids::Texts(ids), Id::Text(id)) => ids.binary_search_by(|known| (**known).cmp(id)).ok(),
-            (Ids::Texts(ids), Id::Integer(id)) => {
-                let text = id.to_string();
-                ids.binary_search_by(|known| (**known).cmp(&text)).ok()
-            }
-        }
-    }
-
-    /// The ids at `kept` (ascending positions), as a dictionary of their own.
-    #[must_use]
-    pub fn subset(&self, kept: &[u32]) -> Ids {
-        match self {
-            Ids::Integers(ids) => Ids::Integers(kept.iter().map(|&at| ids[at as usize]).collect()),
-            Ids::Texts(ids) => Ids::Texts(kept.iter().map(|&at| ids[at as usize].clone()).collect()),
-        }
-    }
-
-    /// All ids, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = Id<'_>> {
-        (0..self.len()).map(|index| self.get(index))
     }
 }
 
@@ -192,17 +70,65 @@ pub struct Interaction {
 /// A whole log: rows in the order of the file, and the ids behind the indices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interactions {
-    /// Ids of the users; every one of them has at least one row.
-    pub users: Arc<Ids>,
-    /// Ids of the items; every one of them has at least one row.
-    pub items: Arc<Ids>,
-    /// The rows in the order of the file.
-    pub rows: Vec<Interaction>,
-    /// What the times mean.
-    pub clock: Clock,
+    users: Arc<Ids>,
+    items: Arc<Ids>,
+    rows: Vec<Interaction>,
+    clock: Clock,
 }
 
 impl Interactions {
+    /// A log from rows that are indexed already. Ids without a row are left out, and the others are numbered without gaps.
+    ///
+    /// # Panics
+    /// If ids are not ascending and distinct, or an index is not below their number.
+    pub fn from_indexed(
+        users: impl Into<Arc<Ids>>,
+        items: impl Into<Arc<Ids>>,
+        rows: Vec<Interaction>,
+        clock: Clock,
+    ) -> Self {
+        let (users, items) = (users.into(), items.into());
+        assert!(users.are_ascending(), "ids of users are ascending and distinct");
+        assert!(items.are_ascending(), "ids of items are ascending and distinct");
+        Interactions { users, items, rows, clock }.renumbered()
+    }
+
+    /// The same from ids that are ascending and each have a row.
+    pub(crate) fn from_ranked(users: Ids, items: Ids, rows: Vec<Interaction>, clock: Clock) -> Self {
+        debug_assert!(users.are_ascending() && items.are_ascending());
+        Interactions { users: Arc::new(users), items: Arc::new(items), rows, clock }
+    }
+
+    /// Ids of the users; every one of them has at least one row.
+    pub fn users(&self) -> &Arc<Ids> {
+        &self.users
+    }
+
+    /// Ids of the items; every one of them has at least one row.
+    pub fn items(&self) -> &Arc<Ids> {
+        &self.items
+    }
+
+    /// The rows, in the order in which they were read or added.
+    pub fn rows(&self) -> &[Interaction] {
+        &self.rows
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// What the times mean.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// A number that two logs share only if they have the same rows in the same order, as good as certainly. It tells a
     /// log that has changed; it does not withstand forgery.
     pub fn fingerprint(&self) -> u64 {
@@ -225,23 +151,27 @@ impl Interactions {
     /// Keeps the rows for which `keep` holds, in order, and renumbers users and items without gaps.
     #[must_use]
     pub fn filter(&self, mut keep: impl FnMut(usize, &Interaction) -> bool) -> Interactions {
-        let rows: Vec<Interaction> =
+        let kept =
             self.rows.iter().enumerate().filter(|(at, row)| keep(*at, row)).map(|(_, row)| *row).collect();
-        let (users, user_ranks) = compact(self.users.len(), rows.iter().map(|row| row.user.0));
-        let (items, item_ranks) = compact(self.items.len(), rows.iter().map(|row| row.item.0));
-        let rows = rows
-            .into_iter()
-            .map(|row| Interaction {
-                user: UserIndex(user_ranks[row.user.get()]),
-                item: ItemIndex(item_ranks[row.item.get()]),
-                time: row.time,
-            })
-            .collect();
+        let (users, items) = (Arc::clone(&self.users), Arc::clone(&self.items));
+        Interactions { users, items, rows: kept, clock: self.clock }.renumbered()
+    }
+
+    /// The same rows with ids that have one alone.
+    fn renumbered(mut self) -> Self {
+        let (users, user_ranks) = compact(self.users.len(), self.rows.iter().map(|row| row.user.0));
+        let (items, item_ranks) = compact(self.items.len(), self.rows.iter().map(|row| row.item.0));
+        if users.len() == self.users.len() && items.len() == self.items.len() {
+            return self;
+        }
+        for row in &mut self.rows {
+            row.user = UserIndex(user_ranks[row.user.get()]);
+            row.item = ItemIndex(item_ranks[row.item.get()]);
+        }
         Interactions {
             users: Arc::new(self.users.subset(&users)),
             items: Arc::new(self.items.subset(&items)),
-            rows,
-            clock: self.clock,
+            ..self
         }
     }
 }
@@ -328,16 +258,5 @@ mod tests {
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), 6);
-    }
-
-    #[test]
-    fn ids_are_found_whatever_their_spelling() {
-        let integers = Ids::Integers(vec![-4, 7, 12]);
-        assert_eq!(integers.find(Id::Integer(12)), Some(2));
-        assert_eq!(integers.find(Id::Text("7")), Some(1));
-        assert_eq!(integers.find(Id::Text("seven")), None);
-        let texts = Ids::Texts(vec!["10".into(), "9".into()]);
-        assert_eq!(texts.find(Id::Integer(9)), Some(1));
-        assert_eq!(texts.find(Id::Text("10")), Some(0));
     }
 }

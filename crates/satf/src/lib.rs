@@ -22,7 +22,7 @@
 //! let partition = Split::new(Timeline::new(&log, TiePolicy::Shuffle, 0), scheme)?.test()?;
 //!
 //! let model = TransitionsConfig::default().fit(&partition.train, &())?;
-//! let catalog = &partition.train.catalog;
+//! let catalog = partition.train.catalog();
 //! let outcome = evaluate(&*model, &partition.holdout, catalog.len(), &EvaluateOptions::default(), &())?;
 //! for (metric, estimate) in outcome.report() {
 //!     println!("{metric} {:.3}", estimate.value);

@@ -26,7 +26,7 @@ fn log(rows: &[(u32, u32, i64)]) -> Interactions {
         item: ItemIndex(item),
         time: Timestamp::from_seconds(day * DAY),
     });
-    Interactions { users, items, rows: rows.collect(), clock: Clock::Calendar }.filter(|_, _| true)
+    Interactions::from_indexed(users, items, rows.collect(), Clock::Calendar)
 }
 
 /// 40 users, baskets of one to four items over 60 days, repeats within baskets and across them; the last five users and the
@@ -164,7 +164,7 @@ fn ordered(log: &Interactions, seed: u64) -> Vec<(i64, i64, i64)> {
         Ids::Texts(_) => unreachable!(),
     };
     let row = |row: &Interaction| {
-        let (user, item) = (id(&log.users, row.user.get()), id(&log.items, row.item.get()));
+        let (user, item) = (id(log.users(), row.user.get()), id(log.items(), row.item.get()));
         (user, item, row.time.0 / 1_000_000 / DAY)
     };
     Timeline::new(log, TiePolicy::Basket, seed).rows.iter().map(row).collect()

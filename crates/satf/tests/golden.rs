@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::sync::Arc;
-
 use satf::evaluate::{EvaluateOptions, ResampleUnit, evaluate};
 use satf::interactions::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
 use satf::models::{Learner, PopularityConfig};
@@ -35,12 +33,7 @@ fn log(golden: &Value) -> Interactions {
             time: Timestamp::from_seconds(row[2].as_i64().unwrap()),
         })
         .collect();
-    Interactions {
-        users: Arc::new(Ids::Texts(users)),
-        items: Arc::new(Ids::Texts(items)),
-        rows,
-        clock: Clock::Calendar,
-    }
+    Interactions::from_indexed(Ids::Texts(users), Ids::Texts(items), rows, Clock::Calendar)
 }
 
 fn assert_partition(partition: &Partition, expected: &Value, case: &str) {
@@ -57,7 +50,7 @@ fn assert_partition(partition: &Partition, expected: &Value, case: &str) {
         assert_eq!(size as u64, expected[name].as_u64().unwrap(), "{case}: {name}");
     }
 
-    let catalog = &partition.train.catalog;
+    let catalog = partition.train.catalog();
     let events: Vec<Value> = partition
         .holdout
         .events

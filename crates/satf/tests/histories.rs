@@ -124,21 +124,21 @@ fn a_prepared_log_gives_the_histories_a_model_learns_from() {
         write_log(&log, &prepared, format, &()).unwrap();
         for memory in [0, 20_000, 128 << 20] {
             let options = HistoryOptions { memory, ..HistoryOptions::default() };
-            let asked: Vec<_> = UserHistories::open(&prepared, &log.items, &options, &())
+            let asked: Vec<_> = UserHistories::open(&prepared, log.items(), &options, &())
                 .unwrap()
                 .map(Result::unwrap)
                 .collect();
             assert_eq!(asked.len(), 113);
             for user in &asked {
-                let index = log.users.find(user.user.as_id()).unwrap();
+                let index = log.users().find(user.user.as_id()).unwrap();
                 let expected = taught.history_of(satf::interactions::UserIndex(index as u32), &marks);
                 assert_eq!(History::from(&user.history), expected, "{format:?} {memory}");
             }
             // The order of first appearance.
             let order: Vec<String> = asked.iter().map(|user| user.user.as_id().to_string()).collect();
             let mut first: Vec<String> = Vec::new();
-            for row in &log.rows {
-                let id = log.users.get(row.user.get()).to_string();
+            for row in log.rows() {
+                let id = log.users().get(row.user.get()).to_string();
                 if !first.contains(&id) {
                     first.push(id);
                 }
@@ -200,7 +200,7 @@ fn a_first_row_of_ids_is_not_a_header() {
         // Nor in a log.
         let (_folder, path) = write(content);
         let (log, _) = read_log(&[path], &ReadOptions::default(), &()).unwrap();
-        assert_eq!(log.rows.len(), content.lines().count(), "{content}");
+        assert_eq!(log.rows().len(), content.lines().count(), "{content}");
     }
     let headless = told(ReadOptions { header: Some(false), ..ReadOptions::default() });
     assert_eq!(read_with("user,item\n", &headless).unwrap(), [shown("user", &[], &[], 1)]);
@@ -288,7 +288,7 @@ fn lists_of_a_json_file_are_histories() {
     // A log may come as a list as well.
     let (_folder, path) =
         write("[{\"user\": 1, \"item\": 2, \"time\": 30},\n {\"user\": 1, \"item\": 3, \"time\": 31}]");
-    assert_eq!(read_log(&[path], &ReadOptions::default(), &()).unwrap().0.rows.len(), 2);
+    assert_eq!(read_log(&[path], &ReadOptions::default(), &()).unwrap().0.rows().len(), 2);
 }
 
 #[test]

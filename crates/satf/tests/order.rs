@@ -16,22 +16,27 @@ fn shop_log(users: usize) -> Interactions {
     shop(&ShopOptions { users, ..ShopOptions::default() }).unwrap()
 }
 
+/// The same users and items with other rows.
+fn with_rows(log: &Interactions, rows: Vec<Interaction>) -> Interactions {
+    Interactions::from_indexed(Arc::clone(log.users()), Arc::clone(log.items()), rows, log.clock())
+}
+
 /// The same customers, products and times, but which product was bought when is drawn anew within each customer.
 fn without_order(log: &Interactions, seed: u64) -> Interactions {
-    let mut log = log.clone();
-    let mut rows_of = vec![Vec::new(); log.users.len()];
-    for (at, row) in log.rows.iter().enumerate() {
+    let mut shuffled = log.rows().to_vec();
+    let mut rows_of = vec![Vec::new(); log.users().len()];
+    for (at, row) in log.rows().iter().enumerate() {
         rows_of[row.user.get()].push(at);
     }
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     for rows in rows_of {
-        let mut items: Vec<ItemIndex> = rows.iter().map(|&row| log.rows[row].item).collect();
+        let mut items: Vec<ItemIndex> = rows.iter().map(|&row| log.rows()[row].item).collect();
         items.shuffle(&mut random);
         for (row, item) in rows.into_iter().zip(items) {
-            log.rows[row].item = item;
+            shuffled[row].item = item;
         }
     }
-    log
+    with_rows(log, shuffled)
 }
 
 fn options() -> OrderOptions {
@@ -80,11 +85,13 @@ fn there_is_no_evidence_where_there_is_no_order() {
 #[test]
 fn the_order_of_the_file_is_told_apart_from_that_of_events() {
     // Without an order of their own, the purchases of a day are written in the order of the catalogue.
-    let mut log = without_order(&shop_log(1500), 7);
-    for row in &mut log.rows {
+    let log = without_order(&shop_log(1500), 7);
+    let mut rows = log.rows().to_vec();
+    for row in &mut rows {
         row.time.0 -= row.time.0.rem_euclid(90 * 86_400 * 1_000_000);
     }
-    log.rows.sort_by_key(|row| (row.time, row.user, row.item));
+    rows.sort_by_key(|row| (row.time, row.user, row.item));
+    let log = with_rows(&log, rows);
     let check = check_order(
         &log,
         &OrderOptions { scheme: SplitScheme::Holdout { test: "2months".parse().unwrap() }, ..options() },
@@ -132,12 +139,12 @@ fn two_users_and_two_items_are_too_few_to_tell() {
     let day = |day: i64| Timestamp(day * 86_400 * 1_000_000);
     let row =
         |user, item, time| Interaction { user: UserIndex(user), item: ItemIndex(item), time: day(time) };
-    let log = Interactions {
-        users: Arc::new(Ids::Integers(vec![1, 2])),
-        items: Arc::new(Ids::Integers(vec![7, 8])),
-        rows: vec![row(0, 0, 0), row(1, 0, 1), row(0, 1, 2), row(1, 1, 30), row(0, 0, 31)],
-        clock: Clock::Calendar,
-    };
+    let log = Interactions::from_indexed(
+        Ids::Integers(vec![1, 2]),
+        Ids::Integers(vec![7, 8]),
+        vec![row(0, 0, 0), row(1, 0, 1), row(0, 1, 2), row(1, 1, 30), row(0, 0, 31)],
+        Clock::Calendar,
+    );
     for scheme in [SplitScheme::Holdout { test: "1week".parse().unwrap() }, SplitScheme::LeaveOneOut] {
         let check = check_order(&log, &OrderOptions::new(scheme), &()).unwrap();
         assert!(
@@ -158,6 +165,6 @@ fn what_cannot_be_checked_is_refused() {
     let long = OrderOptions::new(SplitScheme::Holdout { test: "9years".parse().unwrap() });
     let error = check_order(&log, &long, &()).unwrap_err();
     assert!(matches!(error, OrderError::Split(SplitError::OffsetTooLong { .. })), "{error}");
-    let empty = Interactions { rows: Vec::new(), ..log };
+    let empty = with_rows(&log, Vec::new());
     assert!(matches!(check_order(&empty, &options(), &()), Err(OrderError::Split(_))));
 }

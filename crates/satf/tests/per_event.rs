@@ -22,18 +22,18 @@ use satf::prepare::{Split, SplitScheme, TiePolicy, Timeline};
 
 /// A log of 300 rows, `step` microseconds apart, from `start` on.
 fn log(start: i64, step: i64, clock: Clock) -> Interactions {
-    let ids = |n: i64| Arc::new(Ids::Integers((0..n).collect()));
+    let ids = |n: i64| Ids::Integers((0..n).collect());
     let rows = (0..300i64).map(|at| Interaction {
         user: UserIndex((at % 7) as u32),
         item: ItemIndex(((at * at + at / 3) % 23) as u32),
         time: Timestamp(start + at * step),
     });
-    Interactions { users: ids(7), items: ids(23), rows: rows.collect(), clock }.filter(|_, _| true)
+    Interactions::from_indexed(ids(7), ids(23), rows.collect(), clock)
 }
 
 /// Writes the results of a model on the newest events of a log.
 fn write(log: &Interactions, path: &Path) {
-    let scheme = match log.clock {
+    let scheme = match log.clock() {
         Clock::Calendar => SplitScheme::Holdout { test: "20minutes".parse().unwrap() },
         Clock::RowOrder => SplitScheme::LeaveOneOut,
     };

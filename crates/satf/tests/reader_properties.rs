@@ -7,11 +7,12 @@ mod logs;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use logs::{Compression, Event, Id, event, expected, raw};
 use proptest::prelude::*;
 use satf::data::{DataError, Format, IdType, LogFormat, ReadOptions, ReadReport, read_log, write_log};
-use satf::interactions::Interactions;
+use satf::interactions::{Clock, Interaction, Interactions};
 
 fn read(content: &[u8], options: &ReadOptions) -> Result<(Interactions, ReadReport), DataError> {
     let folder = tempfile::tempdir().unwrap();
@@ -68,6 +69,11 @@ fn fitted(format: Format, events: &[Event]) -> Vec<Event> {
     events
 }
 
+/// The same users and items with other rows.
+fn with_rows(log: &Interactions, rows: Vec<Interaction>, clock: Clock) -> Interactions {
+    Interactions::from_indexed(Arc::clone(log.users()), Arc::clone(log.items()), rows, clock)
+}
+
 fn as_strings(format: Option<Format>) -> ReadOptions {
     ReadOptions { format, user_type: IdType::String, item_type: IdType::String, ..ReadOptions::default() }
 }
@@ -80,10 +86,11 @@ proptest! {
     fn any_log_survives_preparation(events in nasty_events(), micros in prop::collection::vec(any::<i32>(), 12)) {
         let folder = tempfile::tempdir().unwrap();
         let whole = expected(&events);
-        let mut parts = whole.clone();
-        for (row, micros) in parts.rows.iter_mut().zip(micros) {
+        let mut rows = whole.rows().to_vec();
+        for (row, micros) in rows.iter_mut().zip(micros) {
             row.time.0 += i64::from(micros);
         }
+        let parts = with_rows(&whole, rows, whole.clock());
         for log in [whole, parts] {
             let path = folder.path().join("log");
             write_log(&log, &path, LogFormat::Parquet, &()).unwrap();
@@ -103,11 +110,12 @@ proptest! {
                 .unwrap_or_else(|error| panic!("{format}: {error}"));
             let mut expected = expected(&events);
             if format == Format::SasRec {
-                prop_assert_eq!(&log.users, &expected.users);
-                expected.clock = log.clock;
-                for (at, row) in expected.rows.iter_mut().enumerate() {
+                prop_assert_eq!(log.users(), expected.users());
+                let mut rows = expected.rows().to_vec();
+                for (at, row) in rows.iter_mut().enumerate() {
                     row.time.0 = at as i64;
                 }
+                expected = with_rows(&expected, rows, log.clock());
             }
             prop_assert_eq!(log, expected, "{}", format);
         }
@@ -129,7 +137,7 @@ proptest! {
         let (log, report) = skip(bad + spare).unwrap();
         prop_assert_eq!(report.skipped_rows, bad);
         prop_assert_eq!(report.skipped_messages.len() as u64, bad.min(5));
-        prop_assert_eq!(log.rows.len() as u64, 1 + rows.len() as u64 - bad);
+        prop_assert_eq!(log.rows().len() as u64, 1 + rows.len() as u64 - bad);
         match bad {
             0 => {}
             1 => prop_assert!(matches!(skip(0), Err(DataError::BadRow { .. })), "a bad row is an error"),

@@ -79,9 +79,9 @@ fn the_same_events_in_every_format_and_packing_are_the_same_log() {
                 assert_eq!((report.files[0].rows, report.skipped_rows), (5, 0));
                 assert_eq!(report.text_bytes, content.len() as u64);
                 if format == Format::SasRec {
-                    let ordered: Vec<i64> = log.rows.iter().map(|row| row.time.0).collect();
-                    assert_eq!((log.clock, ordered), (Clock::RowOrder, vec![0, 1, 2, 3, 4]));
-                    assert_eq!((log.users.len(), log.items.len()), (3, 4));
+                    let ordered: Vec<i64> = log.rows().iter().map(|row| row.time.0).collect();
+                    assert_eq!((log.clock(), ordered), (Clock::RowOrder, vec![0, 1, 2, 3, 4]));
+                    assert_eq!((log.users().len(), log.items().len()), (3, 4));
                 } else {
                     assert_eq!(log, expected, "{format} {compression:?}");
                 }
@@ -147,17 +147,17 @@ fn headers_delimiters_and_columns_are_found_or_told() {
     assert_eq!(read_text("30 2 x y 1\n", &numbered).unwrap(), expected);
     let headless = ReadOptions { header: Some(false), ..ReadOptions::default() };
     let log = read_text("user,item,30\n", &headless).unwrap();
-    assert_eq!(*log.users, Ids::Texts(vec!["user".into()]));
+    assert_eq!(**log.users(), Ids::Texts(vec!["user".into()]));
     let ordered = ReadOptions { order_is_time: true, ..ReadOptions::default() };
     let log = read_text("user,item,rating\na,b,1\nc,d,2\n", &ordered).unwrap();
-    assert_eq!((log.clock, log.rows[1].time), (Clock::RowOrder, Timestamp(1)));
+    assert_eq!((log.clock(), log.rows()[1].time), (Clock::RowOrder, Timestamp(1)));
 }
 
 #[test]
 fn ids_keep_their_type_and_spelling() {
     let log = read_text("1,007,30\n2,8,31\n", &ReadOptions::default()).unwrap();
-    assert_eq!(*log.users, Ids::Integers(vec![1, 2]));
-    assert_eq!(*log.items, Ids::Texts(vec!["007".into(), "8".into()]));
+    assert_eq!(**log.users(), Ids::Integers(vec![1, 2]));
+    assert_eq!(**log.items(), Ids::Texts(vec!["007".into(), "8".into()]));
 
     let mixed = "1,2,30\nx,2,30\n";
     let text = message(mixed, &ReadOptions::default());
@@ -165,7 +165,7 @@ fn ids_keep_their_type_and_spelling() {
         assert!(text.contains(part), "{text}");
     }
     let strings = ReadOptions { user_type: IdType::String, ..ReadOptions::default() };
-    assert_eq!(*read_text(mixed, &strings).unwrap().users, Ids::Texts(vec!["1".into(), "x".into()]));
+    assert_eq!(**read_text(mixed, &strings).unwrap().users(), Ids::Texts(vec!["1".into(), "x".into()]));
 
     let json = "{\"user\":\"1\",\"item\":1,\"time\":1}\n{\"user\":2,\"item\":1,\"time\":1}\n";
     let text = message(json, &ReadOptions::default());
@@ -173,7 +173,7 @@ fn ids_keep_their_type_and_spelling() {
         text.contains("line 2") && text.contains("the number 2") && text.contains("--user-type"),
         "{text}"
     );
-    assert_eq!(*read_text(json, &strings).unwrap().users, Ids::Texts(vec!["1".into(), "2".into()]));
+    assert_eq!(**read_text(json, &strings).unwrap().users(), Ids::Texts(vec!["1".into(), "2".into()]));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn row_numbers_with_gaps_survive_parquet() {
     write_log(&gaps, &path, LogFormat::Parquet, &()).unwrap();
     assert_eq!(read(&path, &ReadOptions::default()).unwrap().0, gaps);
     let (twice, _) = read_log(&[path.clone(), path], &ReadOptions::default(), &()).unwrap();
-    assert!(twice.rows.windows(2).all(|pair| pair[0].time < pair[1].time));
+    assert!(twice.rows().windows(2).all(|pair| pair[0].time < pair[1].time));
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn bad_rows_are_skipped_up_to_the_limit() {
     let path = scratch.file("log", "1,2,30\nx,2,30\n1,2,soon\n\n1,2\n5,6,31\n");
     let skip = |skip_bad_rows| read(&path, &ReadOptions { skip_bad_rows, ..ReadOptions::default() });
     let (log, report) = skip(3).unwrap();
-    assert_eq!((log.rows.len(), report.skipped_rows, report.skipped_messages.len()), (2, 3, 3));
+    assert_eq!((log.rows().len(), report.skipped_rows, report.skipped_messages.len()), (2, 3, 3));
     assert!(report.skipped_messages[2].contains("line 5"), "{:?}", report.skipped_messages);
     let error = skip(2).unwrap_err();
     assert!(matches!(error, DataError::TooManyBadRows { allowed: 2, .. }), "{error}");

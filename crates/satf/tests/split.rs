@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use proptest::prelude::*;
 use satf::interactions::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
@@ -13,7 +12,7 @@ const DAY: i64 = 86_400;
 
 fn log(rows: &[(u32, u32, i64)], clock: Clock) -> Interactions {
     // Ids 0..n, then renumbered without gaps as every reader does.
-    let all = |n: u32| Arc::new(Ids::Integers((0..i64::from(n)).collect()));
+    let all = |n: u32| Ids::Integers((0..i64::from(n)).collect());
     let rows = rows
         .iter()
         .map(|&(user, item, day)| Interaction {
@@ -22,7 +21,7 @@ fn log(rows: &[(u32, u32, i64)], clock: Clock) -> Interactions {
             time: Timestamp::from_seconds(day * DAY),
         })
         .collect();
-    Interactions { users: all(20), items: all(20), rows, clock }.filter(|_, _| true)
+    Interactions::from_indexed(all(20), all(20), rows, clock)
 }
 
 fn scheme(valid: &str, test: &str) -> SplitScheme {
@@ -79,7 +78,7 @@ proptest! {
             Ids::Texts(_) => unreachable!(),
         };
         let ordered: Vec<(i64, i64, i64)> = timeline.rows.iter()
-            .map(|row| (id(&log.users, row.user.get()), id(&log.items, row.item.get()), row.time.0 / 1_000_000 / DAY))
+            .map(|row| (id(log.users(), row.user.get()), id(log.items(), row.item.get()), row.time.0 / 1_000_000 / DAY))
             .collect();
         let newest = ordered.last().unwrap().2;
         let (test_from, valid_from) = (newest - test, newest - test - valid);
@@ -98,7 +97,7 @@ proptest! {
             let (events, dropped, unscored) = slow_events(&ordered, cut, end, policy == TiePolicy::Basket);
             match partition {
                 Ok(partition) => {
-                    let catalog = &partition.train.catalog;
+                    let catalog = partition.train.catalog();
                     let ours: Vec<(i64, Vec<i64>, i64)> = partition.holdout.events.iter().map(|event| {
                         let history = partition.holdout.history(event);
                         let history = history.iter().map(|item| id(catalog, item.get())).collect();
@@ -133,7 +132,7 @@ proptest! {
         let Ok(partition) = split.test() else { return Ok(()) };
         let counts = partition.holdout.counts;
         let lengths: Vec<usize> =
-            (0..log.users.len()).map(|user| ordered.iter().filter(|row| row.user.get() == user).count()).collect();
+            (0..log.users().len()).map(|user| ordered.iter().filter(|row| row.user.get() == user).count()).collect();
         prop_assert_eq!(counts.rows, lengths.iter().filter(|&&len| len >= 3).count());
         for event in &partition.holdout.events {
             let newest = ordered.iter().rev().find(|row| row.user == event.user).unwrap();

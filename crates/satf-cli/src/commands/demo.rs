@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &DemoArguments, terminal: &Terminal) -> anyhow::Res
     let stories = showcase()
         .into_iter()
         .filter_map(|history| {
-            let list = recommend(&*best.model, &partition.train.catalog, &history)?;
+            let list = recommend(&*best.model, partition.train.catalog(), &history)?;
             Some((history, list))
         })
         .collect::<Vec<_>>();

@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &PrepareArguments, terminal: &Terminal) -> anyhow::
     let (raw, report) = super::read(&arguments.log, terminal)?;
     let distinct = resolve_duplicates(&raw, arguments.duplicates);
     let log = p_core(&distinct, arguments.core);
-    if log.rows.is_empty() {
+    if log.rows().is_empty() {
         bail!(
             "nothing is left: no user and item have {} rows each after repeated removal; hint: a smaller --core",
             arguments.core
@@ -28,12 +28,12 @@ pub(crate) fn run(arguments: &PrepareArguments, terminal: &Terminal) -> anyhow::
     let statistics = Statistics::of(&log);
     terminal.finish();
 
-    let duplicates = raw.rows.len() - distinct.rows.len();
-    let outside_core = distinct.rows.len() - log.rows.len();
+    let duplicates = raw.rows().len() - distinct.rows().len();
+    let outside_core = distinct.rows().len() - log.rows().len();
     if arguments.json {
         return table::print_json(&json!({
             "output": super::path_to_json(&arguments.output),
-            "read_rows": raw.rows.len(),
+            "read_rows": raw.rows().len(),
             "skipped_rows": report.skipped_rows,
             "removed_duplicates": duplicates,
             "removed_by_core": outside_core,
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &PrepareArguments, terminal: &Terminal) -> anyhow::
     }
     table::print(&format!(
         "{} rows read, {} duplicates removed, {} rows outside the {}-core removed\n\n{}\n\nwritten to {} in {:.1} s",
-        table::count(raw.rows.len()),
+        table::count(raw.rows().len()),
         table::count(duplicates),
         table::count(outside_core),
         arguments.core,

@@ -161,7 +161,7 @@ fn warn_of_repeats(counts: EventCounts) {
 
 /// Offsets by the share of rows they hold back, where no usual offset suits the log; said as a warning.
 fn offsets_by_share(timeline: &Timeline<'_>) -> anyhow::Result<(Offset, Offset)> {
-    if timeline.log.clock == Clock::RowOrder {
+    if timeline.log.clock() == Clock::RowOrder {
         bail!(
             "this log has no times, only an order, so it cannot be cut by the calendar; hint: --split leave-one-out"
         );

@@ -162,9 +162,9 @@ fn protocol_asked(description: &Value) -> Value {
 fn describe_log(log: &Interactions) -> Value {
     json!({
         "fingerprint": format!("{:016x}", log.fingerprint()),
-        "users": log.users.len(),
-        "items": log.items.len(),
-        "rows": log.rows.len(),
+        "users": log.users().len(),
+        "items": log.items().len(),
+        "rows": log.rows().len(),
     })
 }
 

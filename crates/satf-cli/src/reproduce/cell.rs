@@ -130,9 +130,9 @@ impl Log {
     pub(crate) fn describe(&self) -> Value {
         json!({
             "fingerprint": format!("{:016x}", self.fingerprint),
-            "users": self.rows.users.len(),
-            "items": self.rows.items.len(),
-            "rows": self.rows.rows.len(),
+            "users": self.rows.users().len(),
+            "items": self.rows.items().len(),
+            "rows": self.rows.rows().len(),
         })
     }
 

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 
 use super::columns::{ColumnNames, Role};
 use super::error::{Fault, shown};
@@ -166,7 +165,7 @@ impl LogBuilder {
         }
         rows.shrink_to_fit();
         let clock = self.clock.unwrap_or(Clock::Calendar);
-        Interactions { users: Arc::new(users), items: Arc::new(items), rows, clock }
+        Interactions::from_ranked(users, items, rows, clock)
     }
 }
 
@@ -190,9 +189,9 @@ mod tests {
             push(&mut builder, Field::Plain(user.as_bytes()), Field::Plain(item.as_bytes())).unwrap();
         }
         let log = builder.finish();
-        assert_eq!(*log.users, Ids::Integers(vec![-3, 9, 10]));
-        assert_eq!(*log.items, Ids::Texts(vec!["B".into(), "a".into(), "b".into()]));
-        let rows: Vec<_> = log.rows.iter().map(|row| (row.user.0, row.item.0, row.time.0)).collect();
+        assert_eq!(**log.users(), Ids::Integers(vec![-3, 9, 10]));
+        assert_eq!(**log.items(), Ids::Texts(vec!["B".into(), "a".into(), "b".into()]));
+        let rows: Vec<_> = log.rows().iter().map(|row| (row.user.0, row.item.0, row.time.0)).collect();
         assert_eq!(rows, [(2, 2, 0), (1, 1, 1), (2, 1, 2), (0, 0, 3)]);
     }
 
@@ -204,8 +203,8 @@ mod tests {
         let message = push(&mut builder, Field::Plain(b"8"), Field::Plain(b"one")).unwrap_err();
         assert!(message.contains("--item-type string") && message.contains("column i"), "{message}");
         let log = builder.finish();
-        assert_eq!((*log.users).clone(), Ids::Integers(vec![7]));
-        assert_eq!(log.rows.len(), 1);
+        assert_eq!(**log.users(), Ids::Integers(vec![7]));
+        assert_eq!(log.rows().len(), 1);
     }
 
     #[test]
@@ -219,7 +218,7 @@ mod tests {
         push(&mut auto, Field::Text(b"2"), Field::Unsigned(u64::MAX)).unwrap_err();
         push(&mut auto, Field::Float(2.0), Field::Integer(1)).unwrap_err();
         push(&mut auto, Field::Missing, Field::Integer(1)).unwrap_err();
-        assert_eq!(auto.finish().rows.len(), 2);
+        assert_eq!(auto.finish().rows().len(), 2);
 
         let options =
             ReadOptions { user_type: IdType::String, item_type: IdType::Integer, ..ReadOptions::default() };
@@ -228,7 +227,7 @@ mod tests {
         push(&mut told, Field::Unsigned(u64::MAX), Field::Plain(b"7")).unwrap();
         push(&mut told, Field::Text(b"x"), Field::Text(b"x")).unwrap_err();
         let log = told.finish();
-        assert_eq!(*log.users, Ids::Texts(vec!["-5".into(), "18446744073709551615".into()]));
-        assert_eq!(*log.items, Ids::Integers(vec![-5, 7]));
+        assert_eq!(**log.users(), Ids::Texts(vec!["-5".into(), "18446744073709551615".into()]));
+        assert_eq!(**log.items(), Ids::Integers(vec![-5, 7]));
     }
 }

@@ -53,7 +53,7 @@ pub fn write_log(
 }
 
 fn write_parquet(log: &Interactions, writer: &mut BufWriter<File>, monitor: &dyn Monitor) -> io::Result<()> {
-    let (clock, time_type) = match log.clock {
+    let (clock, time_type) = match log.clock() {
         Clock::Calendar => (CLOCK_CALENDAR, DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))),
         Clock::RowOrder => (CLOCK_ROW_ORDER, DataType::Int64),
     };
@@ -63,8 +63,8 @@ fn write_parquet(log: &Interactions, writer: &mut BufWriter<File>, monitor: &dyn
     };
     let [user, item, time] = COLUMNS;
     let schema = Arc::new(Schema::new(vec![
-        Field::new(user, id_type(&log.users), false),
-        Field::new(item, id_type(&log.items), false),
+        Field::new(user, id_type(log.users()), false),
+        Field::new(item, id_type(log.items()), false),
         Field::new(time, time_type, false),
     ]));
     let metadata = [(VERSION_KEY, VERSION), (CLOCK_KEY, clock)];
@@ -78,17 +78,17 @@ fn write_parquet(log: &Interactions, writer: &mut BufWriter<File>, monitor: &dyn
         .set_column_encoding(ColumnPath::from(time), Encoding::DELTA_BINARY_PACKED)
         .build();
     let mut parquet = ArrowWriter::try_new(&mut *writer, schema.clone(), Some(properties))?;
-    for rows in log.rows.chunks(ROWS_A_BATCH) {
+    for rows in log.rows().chunks(ROWS_A_BATCH) {
         check_cancelled(monitor).map_err(io::Error::other)?;
         let times = rows.iter().map(|row| row.time.0);
-        let times: ArrayRef = match log.clock {
+        let times: ArrayRef = match log.clock() {
             Clock::Calendar => {
                 Arc::new(TimestampMicrosecondArray::from_iter_values(times).with_timezone("UTC"))
             }
             Clock::RowOrder => Arc::new(Int64Array::from_iter_values(times)),
         };
-        let users = id_array(&log.users, rows, |row| row.user.get());
-        let items = id_array(&log.items, rows, |row| row.item.get());
+        let users = id_array(log.users(), rows, |row| row.user.get());
+        let items = id_array(log.items(), rows, |row| row.item.get());
         let batch = RecordBatch::try_new(schema.clone(), vec![users, items, times]);
         parquet.write(&batch.map_err(io::Error::other)?)?;
     }
@@ -104,20 +104,20 @@ fn id_array(ids: &Ids, rows: &[Interaction], index: impl Fn(&Interaction) -> usi
 }
 
 fn write_csv(log: &Interactions, writer: &mut BufWriter<File>, monitor: &dyn Monitor) -> io::Result<()> {
-    refuse_nul(&log.users)?;
-    refuse_nul(&log.items)?;
-    let has_times = log.clock == Clock::Calendar;
+    refuse_nul(log.users())?;
+    refuse_nul(log.items())?;
+    let has_times = log.clock() == Clock::Calendar;
     // Whole seconds are short.
-    let in_seconds = time::are_whole_seconds(log.rows.iter().map(|row| row.time.0));
+    let in_seconds = time::are_whole_seconds(log.rows().iter().map(|row| row.time.0));
     let mut csv = csv::Writer::from_writer(writer);
     csv.write_record(&COLUMNS[..if has_times { 3 } else { 2 }])?;
     let mut scratch = Vec::new();
-    for (at, row) in log.rows.iter().enumerate() {
+    for (at, row) in log.rows().iter().enumerate() {
         if at % ROWS_A_BATCH == 0 {
             check_cancelled(monitor).map_err(io::Error::other)?;
         }
-        write_id(&mut csv, &log.users, row.user.get(), &mut scratch)?;
-        write_id(&mut csv, &log.items, row.item.get(), &mut scratch)?;
+        write_id(&mut csv, log.users(), row.user.get(), &mut scratch)?;
+        write_id(&mut csv, log.items(), row.item.get(), &mut scratch)?;
         if has_times {
             scratch.clear();
             if in_seconds {

@@ -93,7 +93,7 @@ pub fn write_per_event(
     partition: &Partition,
     evaluation: &Evaluation,
 ) -> Result<(), PerEventError> {
-    let (holdout, catalog) = (&partition.holdout, &partition.train.catalog);
+    let (holdout, catalog) = (&partition.holdout, partition.train.catalog());
     let events = &holdout.events;
     let ids = |ids: &Ids, at: Vec<usize>| -> ArrayRef {
         match ids {

@@ -8,7 +8,6 @@
 //! and items.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -122,8 +121,8 @@ pub fn like(options: &ShapeOptions) -> Result<Interactions, GenerateError> {
     // No user has two rows at one time: the key has no ties, so an unstable sort has one outcome.
     rows.par_sort_unstable_by_key(|row| (row.time, row.user));
 
-    let ids = |len: usize| Arc::new(Ids::Integers((1..=len as i64).collect()));
-    Ok(Interactions { users: ids(options.users), items: ids(options.items), rows, clock: Clock::Calendar })
+    let ids = |len: usize| Ids::Integers((1..=len as i64).collect());
+    Ok(Interactions::from_ranked(ids(options.users), ids(options.items), rows, Clock::Calendar))
 }
 
 /// How many rows each user has: skewed, and exactly `rows` in sum.

@@ -6,8 +6,6 @@
 //! counting most), or *started* (from a liked department, whatever came before), or *explored* (from the whole
 //! shop). Nobody takes a product twice.
 
-use std::sync::Arc;
-
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -134,12 +132,7 @@ pub fn shop_with(options: &ShopOptions, monitor: &dyn Monitor) -> Result<Interac
 
     let width = options.users.to_string().len().max(5);
     let users = (1..=options.users).map(|number| format!("user-{number:0width$}").into()).collect();
-    Ok(Interactions {
-        users: Arc::new(Ids::Texts(users)),
-        items: Arc::new(Ids::Texts(names)),
-        rows,
-        clock: Clock::Calendar,
-    })
+    Ok(Interactions::from_ranked(Ids::Texts(users), Ids::Texts(names), rows, Clock::Calendar))
 }
 
 /// One row of a customer's history.

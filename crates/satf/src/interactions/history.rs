@@ -1,6 +1,6 @@
 //! One history in the indices of a catalogue, as models are taught and asked.
 
-use super::{Id, Ids, ItemIndex, Timestamp};
+use super::{AsId, Ids, ItemIndex, Timestamp};
 
 /// What somebody did so far: the items that a catalogue knows, oldest first, which of them were taken together, and how many ids
 /// the catalogue does not know.
@@ -22,7 +22,7 @@ impl OwnedHistory {
     }
 
     /// Items of which each was taken at a time of its own, oldest first.
-    pub fn from_ids<'i>(catalog: &Ids, ids: impl IntoIterator<Item = Id<'i>>) -> Self {
+    pub fn from_ids(catalog: &Ids, ids: impl IntoIterator<Item: AsId>) -> Self {
         let mut history = OwnedHistory::new();
         for id in ids {
             history.push_id(catalog, id, false);
@@ -31,7 +31,7 @@ impl OwnedHistory {
     }
 
     /// Items with the times they were taken at, in any order. Items with equal times were taken together and keep their order.
-    pub fn from_events<'i>(catalog: &Ids, events: impl IntoIterator<Item = (Id<'i>, Timestamp)>) -> Self {
+    pub fn from_events(catalog: &Ids, events: impl IntoIterator<Item = (impl AsId, Timestamp)>) -> Self {
         let mut events: Vec<(Timestamp, Option<ItemIndex>)> =
             events.into_iter().map(|(id, time)| (time, find(catalog, id))).collect();
         events.sort_by_key(|(time, _)| *time);
@@ -49,7 +49,7 @@ impl OwnedHistory {
     }
 
     /// Adds the next item, which was taken together with the one before it, or later.
-    pub fn push_id(&mut self, catalog: &Ids, id: Id<'_>, is_with_previous: bool) {
+    pub fn push_id(&mut self, catalog: &Ids, id: impl AsId, is_with_previous: bool) {
         self.push(find(catalog, id), is_with_previous);
     }
 
@@ -98,8 +98,8 @@ impl OwnedHistory {
     }
 }
 
-fn find(catalog: &Ids, id: Id<'_>) -> Option<ItemIndex> {
-    catalog.find(id).map(|index| ItemIndex(index as u32))
+fn find(catalog: &Ids, id: impl AsId) -> Option<ItemIndex> {
+    catalog.find(id.as_id()).map(|index| ItemIndex(index as u32))
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
     fn times_in_any_order_are_put_in_order_and_equal_ones_are_a_basket() {
         let catalog = Ids::Texts(["lamp", "mug", "stove", "tent"].map(Into::into).into());
         let events = [("mug", 20), ("tent", 10), ("rope", 20), ("stove", 20), ("lamp", 30)];
-        let events = events.map(|(id, time)| (Id::Text(id), Timestamp(time)));
+        let events = events.map(|(id, time)| (id, Timestamp(time)));
         let history = OwnedHistory::from_events(&catalog, events);
         assert_eq!(history.items(), [3, 1, 2, 0].map(ItemIndex));
         assert_eq!(history.with_previous(), [false, false, true, false]);
@@ -122,7 +122,7 @@ mod tests {
         let catalog = Ids::Integers(vec![1, 2]);
         let mut history = OwnedHistory::new();
         for (id, with_previous) in [(1, false), (9, false), (2, true), (1, true)] {
-            history.push_id(&catalog, Id::Integer(id), with_previous);
+            history.push_id(&catalog, id, with_previous);
         }
         assert_eq!(history.with_previous(), [false, false, true]);
     }

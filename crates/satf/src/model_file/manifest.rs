@@ -85,7 +85,7 @@ pub struct Validation {
 pub fn content_hash(histories: &Histories) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"satf histories 1");
-    for ids in [&histories.users, &histories.catalog] {
+    for ids in [histories.users(), histories.catalog()] {
         hash_ids(&mut hasher, ids);
     }
     let mut bytes = Vec::new();

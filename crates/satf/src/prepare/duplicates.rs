@@ -37,7 +37,7 @@ pub fn resolve_duplicates(log: &Interactions, policy: Duplicates) -> Interaction
     if policy == Duplicates::All {
         return log.clone();
     }
-    let mut keep = vec![true; log.rows.len()];
+    let mut keep = vec![true; log.rows().len()];
     for same_pair in pairs_in_order(log).chunk_by(|&a, &b| pair(log, a) == pair(log, b)) {
         let kept = if policy == Duplicates::Last { same_pair.len() - 1 } else { 0 };
         for (at, &row) in same_pair.iter().enumerate() {
@@ -54,14 +54,14 @@ pub fn count_duplicates(log: &Interactions) -> usize {
 }
 
 fn pair(log: &Interactions, row: u32) -> (u32, u32) {
-    let row = &log.rows[row as usize];
+    let row = &log.rows()[row as usize];
     (row.user.0, row.item.0)
 }
 
 /// Row numbers sorted by pair, then time, then place in the file.
 fn pairs_in_order(log: &Interactions) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..log.rows.len() as u32).collect();
-    order.sort_unstable_by_key(|&at| (pair(log, at), log.rows[at as usize].time, at));
+    let mut order: Vec<u32> = (0..log.rows().len() as u32).collect();
+    order.sort_unstable_by_key(|&at| (pair(log, at), log.rows()[at as usize].time, at));
     order
 }
 
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(count_duplicates(&log), 2);
         let times = |policy| {
             let kept = resolve_duplicates(&log, policy);
-            kept.rows.iter().map(|row| row.time.0 / 1_000_000).collect::<Vec<_>>()
+            kept.rows().iter().map(|row| row.time.0 / 1_000_000).collect::<Vec<_>>()
         };
         assert_eq!(times(Duplicates::Last), [5, 1, 30]);
         assert_eq!(times(Duplicates::First), [10, 5, 1]);

@@ -17,10 +17,8 @@ pub fn popularity_weights(counts: &[u32], scaling: f64) -> Vec<f64> {
 /// Compressed rows: user `u` owns `items[offsets[u]..offsets[u + 1]]` and the times beside them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histories {
-    /// Ids of the users, in the order of their indices.
-    pub users: Arc<Ids>,
-    /// Ids of the items of this part: the catalogue.
-    pub catalog: Arc<Ids>,
+    users: Arc<Ids>,
+    catalog: Arc<Ids>,
     offsets: Vec<usize>,
     items: Vec<ItemIndex>,
     times: Vec<Timestamp>,
@@ -63,6 +61,16 @@ impl Histories {
                 .map(move |(at, &item)| (UserIndex(user as u32), ItemIndex(item), Timestamp(at as i64)))
         });
         Histories::from_ordered_rows(ids(sequences.len()), ids(num_items), rows)
+    }
+
+    /// Ids of the users, in the order of their indices.
+    pub fn users(&self) -> &Arc<Ids> {
+        &self.users
+    }
+
+    /// Ids of the items of this part: the catalogue.
+    pub fn catalog(&self) -> &Arc<Ids> {
+        &self.catalog
     }
 
     /// Number of users.

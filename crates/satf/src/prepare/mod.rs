@@ -26,8 +26,6 @@ pub use ties::{TiePolicy, Timeline};
 pub(crate) mod testing {
     //! Logs written by hand.
 
-    use std::sync::Arc;
-
     use crate::interactions::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
 
     /// A log of `(user id, item id, seconds)` rows.
@@ -48,11 +46,6 @@ pub(crate) mod testing {
                 time: Timestamp::from_seconds(seconds),
             })
             .collect();
-        Interactions {
-            users: Arc::new(Ids::Integers(users)),
-            items: Arc::new(Ids::Integers(items)),
-            rows,
-            clock: Clock::Calendar,
-        }
+        Interactions::from_ranked(Ids::Integers(users), Ids::Integers(items), rows, Clock::Calendar)
     }
 }

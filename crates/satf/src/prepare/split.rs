@@ -214,16 +214,16 @@ impl<'a> Split<'a> {
             both.filter(move |&(_, &part)| wanted(part, holdout)).map(|(row, _)| row)
         };
         let train_rows = rows_of(|part, holdout| part < holdout);
-        let (users, user_ranks) = compact(log.users.len(), train_rows.clone().map(|row| row.user.0));
-        let (items, item_ranks) = compact(log.items.len(), train_rows.clone().map(|row| row.item.0));
+        let (users, user_ranks) = compact(log.users().len(), train_rows.clone().map(|row| row.user.0));
+        let (items, item_ranks) = compact(log.items().len(), train_rows.clone().map(|row| row.item.0));
         for (what, found) in [("users", users.len()), ("items", items.len())] {
             if found < 2 {
                 return Err(SplitError::TooSmall { what, found });
             }
         }
         let train = Histories::from_ordered_rows(
-            Arc::new(log.users.subset(&users)),
-            Arc::new(log.items.subset(&items)),
+            Arc::new(log.users().subset(&users)),
+            Arc::new(log.items().subset(&items)),
             train_rows.map(|row| {
                 let user = UserIndex(user_ranks[row.user.get()]);
                 (user, ItemIndex(item_ranks[row.item.get()]), row.time)
@@ -250,7 +250,7 @@ impl<'a> Split<'a> {
         rows: &(impl Iterator<Item = &'r Interaction> + Clone),
     ) -> Holdout {
         // Lay out one sequence a holdout user: training items first, known holdout items after them.
-        let users = &self.timeline.log.users;
+        let users = self.timeline.log.users();
         let known = rows.clone().filter(|row| item_ranks[row.item.get()] != u32::MAX);
         let mut length = vec![0usize; users.len()];
         for row in known.clone() {
@@ -307,7 +307,7 @@ impl<'a> Split<'a> {
         counts.scored = events.len();
         // The first item of a user may follow one of another user at the same time: it is the first of its history.
         let with_previous = marks(&times).collect();
-        let clock = self.timeline.log.clock;
+        let clock = self.timeline.log.clock();
         Holdout { users: Arc::clone(users), items, with_previous, events, clock, counts }
     }
 }
@@ -317,7 +317,7 @@ fn calendar_parts(
     valid: Option<Offset>,
     test: Offset,
 ) -> Result<Vec<Part>, SplitError> {
-    if timeline.log.clock == Clock::RowOrder {
+    if timeline.log.clock() == Clock::RowOrder {
         return Err(SplitError::NoTimes(test));
     }
     let (Some(first), Some(last)) = (timeline.rows.first(), timeline.rows.last()) else {
@@ -338,7 +338,7 @@ fn calendar_parts(
 }
 
 fn leave_one_out_parts(timeline: &Timeline<'_>) -> Result<Vec<Part>, SplitError> {
-    let mut remaining = vec![0usize; timeline.log.users.len()];
+    let mut remaining = vec![0usize; timeline.log.users().len()];
     for row in &timeline.rows {
         remaining[row.user.get()] += 1;
     }

@@ -33,22 +33,22 @@ pub struct Statistics {
 impl Statistics {
     /// The statistics of `log`.
     pub fn of(log: &Interactions) -> Self {
-        let mut lengths = vec![0usize; log.users.len()];
-        for row in &log.rows {
+        let mut lengths = vec![0usize; log.users().len()];
+        for row in log.rows() {
             lengths[row.user.get()] += 1;
         }
         lengths.sort_unstable();
         let duplicates = count_duplicates(log);
-        let pairs = log.users.len() as f64 * log.items.len() as f64;
-        let times = log.rows.iter().map(|row| row.time);
-        let show = |time: Option<Timestamp>| time.filter(|_| log.clock == Clock::Calendar).map(iso);
+        let pairs = log.users().len() as f64 * log.items().len() as f64;
+        let times = log.rows().iter().map(|row| row.time);
+        let show = |time: Option<Timestamp>| time.filter(|_| log.clock() == Clock::Calendar).map(iso);
         Statistics {
-            users: log.users.len(),
-            items: log.items.len(),
-            rows: log.rows.len(),
-            average_history: ratio(log.rows.len() as f64, log.users.len() as f64),
+            users: log.users().len(),
+            items: log.items().len(),
+            rows: log.rows().len(),
+            average_history: ratio(log.rows().len() as f64, log.users().len() as f64),
             median_history: median(&lengths),
-            density: ratio((log.rows.len() - duplicates) as f64, pairs),
+            density: ratio((log.rows().len() - duplicates) as f64, pairs),
             first_time: show(times.clone().min()),
             last_time: show(times.max()),
             duplicates,
@@ -59,7 +59,7 @@ impl Statistics {
 
 /// Rows that share user and time with another row.
 pub fn count_tied_rows(log: &Interactions) -> usize {
-    let mut keys: Vec<_> = log.rows.iter().map(|row| (row.user, row.time)).collect();
+    let mut keys: Vec<_> = log.rows().iter().map(|row| (row.user, row.time)).collect();
     keys.sort_unstable();
     keys.chunk_by(|a, b| a == b).map(<[_]>::len).filter(|&len| len > 1).sum()
 }

@@ -31,7 +31,7 @@ const UNITS_TRIED: [Unit; 4] = [Unit::Day, Unit::Hour, Unit::Minute, Unit::Secon
 /// no usual offset suits, because they thin out towards their end, say. In days where that is fine enough, else in hours,
 /// minutes or seconds. `None` if training would not be left the larger half, or if the log has no times.
 pub fn suggest_offsets_by_share(timeline: &Timeline<'_>, share: f64) -> Option<(Offset, Offset)> {
-    if timeline.log.clock == Clock::RowOrder {
+    if timeline.log.clock() == Clock::RowOrder {
         return None;
     }
     let rows = &timeline.rows;
@@ -61,6 +61,8 @@ fn up_to(rows: &[Interaction], time: Timestamp) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::interactions::Interactions;
     use crate::prepare::TiePolicy;
@@ -109,8 +111,9 @@ mod tests {
     fn what_cannot_be_cut_gets_no_suggestion() {
         let at_once: Vec<(i64, i64, i64)> = (0..100).map(|at| (at % 7, at % 11, 5)).collect();
         assert_eq!(suggested(&log(&at_once)), None);
-        let mut ordered = thinning();
-        ordered.clock = Clock::RowOrder;
+        let timed = thinning();
+        let (users, items) = (Arc::clone(timed.users()), Arc::clone(timed.items()));
+        let ordered = Interactions::from_indexed(users, items, timed.rows().to_vec(), Clock::RowOrder);
         assert_eq!(suggested(&ordered), None);
         assert_eq!(suggested(&log(&[(1, 1, 1)])), None);
     }

@@ -60,7 +60,7 @@ impl<'a> Timeline<'a> {
     /// on what the rows say, not on their order in the file.
     pub fn new(log: &'a Interactions, policy: TiePolicy, seed: u64) -> Self {
         let tied_rows = count_tied_rows(log);
-        let mut rows = log.rows.clone();
+        let mut rows = log.rows().to_vec();
         if policy != TiePolicy::File {
             rows.sort_unstable_by_key(|row| (row.user, row.time, row.item));
             let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -79,7 +79,7 @@ impl<'a> Timeline<'a> {
     /// The whole log as histories: what a model learns from that nobody is going to judge.
     pub fn histories(&self) -> Histories {
         let rows = self.rows.iter().map(|row| (row.user, row.item, row.time));
-        Histories::from_ordered_rows(Arc::clone(&self.log.users), Arc::clone(&self.log.items), rows)
+        Histories::from_ordered_rows(Arc::clone(self.log.users()), Arc::clone(self.log.items()), rows)
     }
 }
 

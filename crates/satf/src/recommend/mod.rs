@@ -11,7 +11,6 @@
 //!
 //! ```
 //! use satf::generate::{ShopOptions, shop};
-//! use satf::interactions::Id;
 //! use satf::models::{Configured, TransitionsConfig};
 //! use satf::prepare::{TiePolicy, Timeline};
 //! use satf::recommend::{Filters, Model};
@@ -25,7 +24,7 @@
 //! model.save(&path)?;
 //!
 //! let model = Model::load(&path)?;
-//! let history = model.history([Id::Text("laptop"), Id::Text("laptop sleeve")]);
+//! let history = model.history(["laptop", "laptop sleeve"]);
 //! for next in model.recommend(&history, 3, &Filters::default())? {
 //!     println!("{} {}", model.catalog().get(next.item.get()), next.score);
 //! }
@@ -45,7 +44,7 @@ use rayon::prelude::*;
 
 use self::filters::{Ranked, Sieve, check_items};
 use crate::evaluate::{EXCLUDED, Scored, histories_at_once, top_n};
-use crate::interactions::{Id, Ids, ItemIndex, OwnedHistory, Timestamp};
+use crate::interactions::{AsId, Ids, ItemIndex, OwnedHistory, Timestamp};
 use crate::model_file::{self, Content, Dataset, Manifest, ModelFileError, Validation};
 use crate::models::{
     Configured, ModelError, Quantization, Recommender, Registry, Similarities, Tensor, TrainingMonitor,
@@ -120,7 +119,7 @@ impl Model {
                 validation: None,
                 satf_version: env!("CARGO_PKG_VERSION").to_owned(),
             },
-            catalog: Arc::clone(&histories.catalog),
+            catalog: Arc::clone(histories.catalog()),
             item_counts: histories.popularity(),
             recommender,
             learned_keys: configured.learner.learned_keys(),
@@ -199,14 +198,14 @@ impl Model {
     }
 
     /// A history of these ids, oldest first, each taken at a time of its own.
-    pub fn history<'a>(&self, ids: impl IntoIterator<Item = Id<'a>>) -> OwnedHistory {
+    pub fn history(&self, ids: impl IntoIterator<Item: AsId>) -> OwnedHistory {
         OwnedHistory::from_ids(&self.catalog, ids)
     }
 
     /// A history of these ids and the times they were taken at, in any order. Equal times were taken together.
-    pub fn history_of_events<'a>(
+    pub fn history_of_events(
         &self,
-        events: impl IntoIterator<Item = (Id<'a>, Timestamp)>,
+        events: impl IntoIterator<Item = (impl AsId, Timestamp)>,
     ) -> OwnedHistory {
         OwnedHistory::from_events(&self.catalog, events)
     }

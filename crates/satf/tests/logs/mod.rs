@@ -49,7 +49,7 @@ impl Event {
 
 /// The log of the events, by the slow and obvious way.
 pub fn expected(events: &[Event]) -> Interactions {
-    fn ids(ids: BTreeSet<&Id>) -> (Vec<&Id>, Arc<Ids>) {
+    fn ids(ids: BTreeSet<&Id>) -> (Vec<&Id>, Ids) {
         let sorted: Vec<&Id> = ids.into_iter().collect();
         let ids = match sorted[0] {
             Id::Integer(_) => Ids::Integers(
@@ -62,7 +62,7 @@ pub fn expected(events: &[Event]) -> Interactions {
                     .collect(),
             ),
         };
-        (sorted, Arc::new(ids))
+        (sorted, ids)
     }
     let (users, user_ids) = ids(events.iter().map(|event| &event.user).collect());
     let (items, item_ids) = ids(events.iter().map(|event| &event.item).collect());
@@ -74,7 +74,7 @@ pub fn expected(events: &[Event]) -> Interactions {
             time: Timestamp::from_seconds(event.seconds()),
         })
         .collect();
-    Interactions { users: user_ids, items: item_ids, rows, clock: Clock::Calendar }
+    Interactions::from_indexed(user_ids, item_ids, rows, Clock::Calendar)
 }
 
 /// The events as a file of a raw format (ids must be such that the format can hold them).

@@ -131,7 +131,7 @@ fn scheme(log: &Interactions, arguments: &OrderArguments) -> anyhow::Result<Spli
     }
     match arguments.split {
         Some(SplitArgument::LeaveOneOut) => return Ok(SplitScheme::LeaveOneOut),
-        None if log.clock == Clock::RowOrder => {
+        None if log.clock() == Clock::RowOrder => {
             tracing::warn!("this log has no times, only an order: each user's last event is predicted");
             return Ok(SplitScheme::LeaveOneOut);
         }

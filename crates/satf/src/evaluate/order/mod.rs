@@ -166,7 +166,7 @@ pub fn check_order(
         scores.add(&partition, &learners(&partition, options.seed), options.seed, monitor)?;
         let mut models = scores.effects(&compare_options, monitor)?;
         models.swap(0, best_at);
-        Some(FileOrder { tied_share: tied_rows as f64 / log.rows.len() as f64, models })
+        Some(FileOrder { tied_share: tied_rows as f64 / log.rows().len() as f64, models })
     } else {
         None
     };
@@ -213,7 +213,7 @@ struct ModelScores {
 
 impl Scores {
     fn new(log: &Interactions) -> Self {
-        Scores { models: Vec::new(), users: Vec::new(), num_users: log.users.len() }
+        Scores { models: Vec::new(), users: Vec::new(), num_users: log.users().len() }
     }
 
     /// Fits and scores models on real histories and on shuffled ones.

@@ -8,12 +8,12 @@ fn on_threads(threads: usize, options: &ShapeOptions) -> Interactions {
 }
 
 fn assert_shape(options: &ShapeOptions, log: &Interactions) {
-    assert_eq!(log.users.len(), options.users);
-    assert_eq!(log.items.len(), options.items);
-    assert_eq!(log.rows.len(), options.rows);
+    assert_eq!(log.users().len(), options.users);
+    assert_eq!(log.items().len(), options.items);
+    assert_eq!(log.rows().len(), options.rows);
     let mut users = vec![0usize; options.users];
     let mut items = vec![0usize; options.items];
-    for row in &log.rows {
+    for row in log.rows() {
         users[row.user.get()] += 1;
         items[row.item.get()] += 1;
         let seconds = row.time.0 / 1_000_000 - OPENING;
@@ -21,11 +21,11 @@ fn assert_shape(options: &ShapeOptions, log: &Interactions) {
     }
     assert!(users.iter().all(|&rows| rows >= 1), "a user without rows");
     assert!(items.iter().all(|&rows| rows >= 1), "an item without rows");
-    assert!(log.rows.windows(2).all(|pair| pair[0].time <= pair[1].time));
-    let mut pairs: Vec<_> = log.rows.iter().map(|row| (row.user, row.item)).collect();
+    assert!(log.rows().windows(2).all(|pair| pair[0].time <= pair[1].time));
+    let mut pairs: Vec<_> = log.rows().iter().map(|row| (row.user, row.item)).collect();
     pairs.sort_unstable();
     assert!(pairs.windows(2).all(|pair| pair[0] != pair[1]), "a pair of a user and an item stands twice");
-    let mut moments: Vec<_> = log.rows.iter().map(|row| (row.user, row.time)).collect();
+    let mut moments: Vec<_> = log.rows().iter().map(|row| (row.user, row.time)).collect();
     moments.sort_unstable();
     assert!(moments.windows(2).all(|pair| pair[0] != pair[1]), "a user has two rows at one time");
 }
@@ -62,7 +62,7 @@ fn popularity_and_histories_are_skewed() {
     let options = ShapeOptions::default();
     let log = like(&options).unwrap();
     let (mut items, mut users) = (vec![0usize; options.items], vec![0usize; options.users]);
-    for row in &log.rows {
+    for row in log.rows() {
         items[row.item.get()] += 1;
         users[row.user.get()] += 1;
     }
@@ -76,9 +76,9 @@ fn popularity_and_histories_are_skewed() {
 #[test]
 fn order_carries_information() {
     let log = like(&ShapeOptions::default()).unwrap();
-    let mut last = vec![None; log.users.len()];
+    let mut last = vec![None; log.users().len()];
     let mut steps: HashMap<(u32, u32), usize> = HashMap::new();
-    for row in &log.rows {
+    for row in log.rows() {
         if let Some(from) = last[row.user.get()].replace(row.item.0) {
             *steps.entry((from, row.item.0)).or_default() += 1;
         }

@@ -5,8 +5,8 @@ use crate::interactions::Id;
 
 /// Every user's items, oldest first.
 fn sequences(log: &Interactions) -> Vec<Vec<u32>> {
-    let mut sequences = vec![Vec::new(); log.users.len()];
-    for row in &log.rows {
+    let mut sequences = vec![Vec::new(); log.users().len()];
+    for row in log.rows() {
         sequences[row.user.get()].push(row.item.0);
     }
     sequences
@@ -30,10 +30,10 @@ fn a_seed_gives_the_same_log_on_any_number_of_threads() {
 fn the_log_has_the_shape_promised() {
     let options = ShopOptions::default();
     let log = shop(&options).unwrap();
-    assert_eq!(log.users.len(), 4000);
-    assert_eq!(log.users.get(41), Id::Text("user-00042"));
-    assert_eq!(log.items.len(), Catalog::get().products.len());
-    let Ids::Texts(names) = &*log.items else { panic!("names are texts") };
+    assert_eq!(log.users().len(), 4000);
+    assert_eq!(log.users().get(41), Id::Text("user-00042"));
+    assert_eq!(log.items().len(), Catalog::get().products.len());
+    let Ids::Texts(names) = &**log.items() else { panic!("names are texts") };
     assert!(names.windows(2).all(|pair| pair[0] < pair[1]));
 
     let mut lengths: Vec<_> = sequences(&log).iter().map(Vec::len).collect();
@@ -42,20 +42,20 @@ fn the_log_has_the_shape_promised() {
     assert!(lengths[lengths.len() - 1] <= 60 && lengths[lengths.len() - 1] > 40);
     assert!((9..=11).contains(&lengths[lengths.len() / 2]), "median {}", lengths[lengths.len() / 2]);
 
-    let pairs: HashSet<_> = log.rows.iter().map(|row| (row.user, row.item)).collect();
-    assert_eq!(pairs.len(), log.rows.len(), "somebody took a product twice");
+    let pairs: HashSet<_> = log.rows().iter().map(|row| (row.user, row.item)).collect();
+    assert_eq!(pairs.len(), log.rows().len(), "somebody took a product twice");
 }
 
 #[test]
 fn times_ascend_through_the_days_asked_for() {
     for (users, days) in [(4000, 365), (300, 7), (300, 30), (1, 7)] {
         let log = shop(&ShopOptions { users, days, ..ShopOptions::default() }).unwrap();
-        assert!(log.rows.windows(2).all(|pair| pair[0].time <= pair[1].time));
-        let (first, last) = (log.rows[0].time, log.rows[log.rows.len() - 1].time);
+        assert!(log.rows().windows(2).all(|pair| pair[0].time <= pair[1].time));
+        let (first, last) = (log.rows()[0].time, log.rows()[log.rows().len() - 1].time);
         assert!(first >= Timestamp::from_seconds(OPENING));
         assert!(last < Timestamp::from_seconds(OPENING + i64::from(days) * DAY));
         assert!(sequences(&log).iter().all(|items| (5..=60).contains(&items.len())));
-        let mut moments: Vec<_> = log.rows.iter().map(|row| (row.user, row.time)).collect();
+        let mut moments: Vec<_> = log.rows().iter().map(|row| (row.user, row.time)).collect();
         moments.sort_unstable();
         assert!(moments.windows(2).all(|pair| pair[0] != pair[1]), "a user has two rows at one time");
     }
@@ -67,7 +67,7 @@ fn users_join_over_time_and_the_shop_stays_busy() {
     let month = |time: Timestamp| ((time.0 / 1_000_000 - OPENING) / (DAY * 365 / 12)).min(11) as usize;
     let (mut joined, mut rows) = ([0; 12], [0; 12]);
     let mut known = HashSet::new();
-    for row in &log.rows {
+    for row in log.rows() {
         rows[month(row.time)] += 1;
         joined[month(row.time)] += usize::from(known.insert(row.user));
     }
@@ -80,8 +80,8 @@ fn new_products_are_not_sold_before_their_launch() {
     let options = ShopOptions::default();
     let log = shop(&options).unwrap();
     let launches: HashMap<_, _> = Catalog::get().products.iter().map(|p| (p.name, p.launch)).collect();
-    for row in &log.rows {
-        let Id::Text(name) = log.items.get(row.item.get()) else { panic!("names are texts") };
+    for row in log.rows() {
+        let Id::Text(name) = log.items().get(row.item.get()) else { panic!("names are texts") };
         let days = (row.time.0 / 1_000_000 - OPENING) as f64 / DAY as f64;
         assert!(days >= launches[name] * 365.0, "{name} sold on day {days}");
     }
@@ -90,11 +90,11 @@ fn new_products_are_not_sold_before_their_launch() {
 #[test]
 fn popularity_is_skewed() {
     let log = shop(&ShopOptions::default()).unwrap();
-    let mut counts = vec![0usize; log.items.len()];
-    log.rows.iter().for_each(|row| counts[row.item.get()] += 1);
+    let mut counts = vec![0usize; log.items().len()];
+    log.rows().iter().for_each(|row| counts[row.item.get()] += 1);
     counts.sort_unstable_by(|a, b| b.cmp(a));
     let top: usize = counts[..counts.len() / 10].iter().sum();
-    assert!(top * 3 > log.rows.len(), "{top} of {}", log.rows.len());
+    assert!(top * 3 > log.rows().len(), "{top} of {}", log.rows().len());
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn journeys_go_forward_far_more_often_than_back() {
         }
     }
     let catalog = Catalog::get();
-    let index = |product: usize| log.items.find(Id::Text(catalog.products[product].name)).unwrap() as u32;
+    let index = |product: usize| log.items().find(Id::Text(catalog.products[product].name)).unwrap() as u32;
     let (mut forward, mut back, mut pairs, mut mostly_forward) = (0, 0, 0, 0);
     for (at, product) in catalog.products.iter().enumerate() {
         for &next in &product.leads_to {
@@ -129,7 +129,7 @@ fn journeys_go_forward_far_more_often_than_back() {
 fn the_last_product_tells_more_than_popularity_or_company() {
     let log = shop(&ShopOptions::default()).unwrap();
     let sequences = sequences(&log);
-    let items = log.items.len();
+    let items = log.items().len();
     let mut popularity = vec![0.0; items];
     let mut after = vec![0.0; items * items];
     let mut beside = vec![0.0; items * items];
