@@ -91,6 +91,8 @@ impl Recommender for SasRec {
             product(&mut wide);
             scores.copy_from_slice(&wide[..scores.len()]);
         }
+        // Of a product that is nothing, kernels give 0 or -0 as their shapes have it; the sum makes 0 of both.
+        scores.par_iter_mut().for_each(|score| *score += 0.0);
     }
 
     fn memory_bytes(&self) -> usize {

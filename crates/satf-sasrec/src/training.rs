@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use satf::models::{Iteration, ModelError, Recommender, Snapshot, TrainingMonitor};
+use satf::models::{Iteration, ModelError, Recommender, Snapshot, Table, TrainingMonitor, variant};
 use satf::monitor::{Monitor, check_cancelled};
 use satf::prepare::Histories;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,8 @@ impl Progress {
 pub(crate) struct State<'a>(pub(crate) &'a Parameters<f32>);
 
 impl Snapshot for State<'_> {
-    fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
+    fn variant(&self, keys: &Table) -> Result<Box<dyn Recommender>, ModelError> {
+        variant::refuse(SasRecConfig::NAME, keys)?;
         Ok(Box::new(SasRec::new(self.0.clone())?))
     }
 }

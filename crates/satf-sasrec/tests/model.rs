@@ -1,5 +1,5 @@
-//! What SASRec promises as a model among others: the same scores alone and in a batch, on one thread and on many, after it was
-//! stored, and after training was interrupted; finite numbers or a clear error on the oddest logs.
+//! What SASRec promises beyond what every model does (`promises.rs`): the same scores after it was stored and after training was
+//! interrupted, with every loss on any number of threads; and which of the oddest logs it can learn from.
 
 #![allow(clippy::unwrap_used)]
 
@@ -86,16 +86,6 @@ fn small(loss: Loss) -> SasRecConfig {
 const LOSSES: [Loss; 3] = [Loss::Ce, Loss::SampledCe, Loss::Bce];
 
 #[test]
-fn a_batch_gives_every_history_the_bits_it_gets_alone() {
-    let model = small(Loss::Ce).fit(&generated_log(80, 60, 1), &()).unwrap();
-    let queries = queries(60, 41);
-    let alone = scores_in_batches(&*model, &queries, 1);
-    for size in [2, 3, 7, 16, 40, 41] {
-        assert!(alone == scores_in_batches(&*model, &queries, size), "batches of {size} differ");
-    }
-}
-
-#[test]
 fn one_seed_gives_one_model_on_any_number_of_threads() {
     let log = generated_log(300, 700, 3);
     let queries = queries(700, 20);
@@ -111,14 +101,6 @@ fn one_seed_gives_one_model_on_any_number_of_threads() {
         assert!(one == train(4, 5), "{loss:?}: 4 threads differ from 1");
         assert!(one != train(2, 6), "{loss:?}: another seed gives the same");
     }
-}
-
-#[test]
-fn the_order_of_a_history_counts() {
-    let model = small(Loss::Ce).fit(&generated_log(80, 40, 7), &()).unwrap();
-    let forwards: Vec<ItemIndex> = [3, 17, 8, 30, 21, 9].map(ItemIndex).to_vec();
-    let backwards: Vec<ItemIndex> = forwards.iter().rev().copied().collect();
-    assert_ne!(scores_in_batches(&*model, &[forwards], 1), scores_in_batches(&*model, &[backwards], 1));
 }
 
 #[test]
@@ -155,14 +137,6 @@ fn odd_logs_fit_or_give_a_clear_error() {
             }
         }
     }
-}
-
-#[test]
-fn an_item_outside_the_catalogue_is_refused() {
-    let model = small(Loss::Ce).fit(&generated_log(20, 10, 8), &()).unwrap();
-    let attempt =
-        std::panic::AssertUnwindSafe(|| model.score_batch(&[History::new(&[ItemIndex(10)])], &mut [0.0; 10]));
-    assert!(std::panic::catch_unwind(attempt).is_err());
 }
 
 #[test]

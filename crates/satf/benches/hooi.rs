@@ -83,7 +83,7 @@ fn load(case: &Case) -> Result<(Histories, Option<Holdout>), Box<dyn Error>> {
 
 fn histories_of(log: &Interactions) -> Histories {
     let rows = log.rows().iter().map(|row| (row.user, row.item, row.time));
-    Histories::from_ordered_rows(log.users().clone(), log.items().clone(), rows)
+    Histories::from_ordered_rows(log.users().clone(), log.items().clone(), log.clock(), rows)
 }
 
 struct Watch<'a> {

@@ -4,20 +4,26 @@
 //! [`UserIndex`] and [`ItemIndex`]. Both are ranks: integer ids in numeric order, string ids in byte order,
 //! so that an index does not depend on the order of the rows. "The lower item index", the tie rule of every
 //! ranking, therefore means "the lower id".
+//!
+//! An index belongs to exactly one catalogue of [`Ids`], and means nothing in another. Before a split that is the catalogue of the
+//! whole log ([`Interactions::items`]); after it, in everything that a model learns from, is asked and answers, it is that of the
+//! training part ([`Histories::catalog`](crate::prepare::Histories::catalog)). What crosses from one to the other goes through ids.
 
 mod history;
+mod history_view;
 mod ids;
 
 use std::sync::Arc;
 
 pub use history::OwnedHistory;
+pub use history_view::History;
 pub use ids::{AsId, Id, Ids, OwnedId};
 
 /// A user, as the rank of its id among all users of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserIndex(pub u32);
 
-/// An item, as the rank of its id among all items of a log or, after a split, of its training part.
+/// An item, as the rank of its id in one catalogue: that of a log or, after a split, that of its training part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemIndex(pub u32);
 

@@ -117,7 +117,7 @@ fn any_whole_number_gives_a_model_or_a_message() {
             for value in [65_537, 1_000_000, 1_000_000_000, 1 << 40, i64::MAX] {
                 let settings = Table::from_iter([(key.clone(), Value::Integer(value))]);
                 tried += 1;
-                let Ok(model) = outcome(&entry, &settings, &histories) else { continue };
+                let Ok(model) = outcome(entry, &settings, &histories) else { continue };
                 // A history longer than any that was learned from, and the file it goes into.
                 let long: Vec<ItemIndex> = (0..3000).map(|at| ItemIndex(at % 20)).collect();
                 let list = model.recommend(History::new(&long[..19]), 5, &Filters::default()).unwrap();

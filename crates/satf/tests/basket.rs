@@ -203,7 +203,8 @@ fn baskets_score_as_the_protocol_says() {
                 .iter()
                 .map(move |&(item, day)| (user, ItemIndex(item as u32), Timestamp::from_seconds(day * DAY)))
         });
-        let train = Histories::from_ordered_rows(ids(asked.train.len()), ids(asked.items.len()), rows);
+        let (users, items) = (ids(asked.train.len()), ids(asked.items.len()));
+        let train = Histories::from_ordered_rows(users, items, Clock::Calendar, rows);
         let configured = Registry::default().find("d-satf").unwrap().configure(&toml::Table::new()).unwrap();
         let model = configured.learner.fit(&train, &()).unwrap();
         let slow = asked.predictions.iter().map(|one| gain(&of_library(&*model, one), one));

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use satf::evaluate::{Scored, rank_unseen};
-use satf::interactions::{Id, Ids, ItemIndex, Timestamp, UserIndex};
+use satf::interactions::{Clock, Id, Ids, ItemIndex, Timestamp, UserIndex};
 use satf::model_file::ModelFileError;
 use satf::models::{ModelEntry, Quantization, Registry, nearest};
 use satf::prepare::Histories;
@@ -50,7 +50,7 @@ fn histories(texts: bool) -> Histories {
     } else {
         Ids::Integers((0..i64::from(ITEMS)).map(|item| item * 3 - 40).collect())
     };
-    Histories::from_ordered_rows(users, Arc::new(catalog), rows.into_iter())
+    Histories::from_ordered_rows(users, Arc::new(catalog), Clock::Calendar, rows.into_iter())
 }
 
 fn queries() -> Vec<Vec<ItemIndex>> {

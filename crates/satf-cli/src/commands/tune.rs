@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
         return if *json {
             table::print_json(&json!(status))
         } else {
-            table::print(&report::status(&status))
+            table::print(&report::status(&status, registry))
         };
     }
     if arguments.protocol.on == PartArgument::Validation {
@@ -56,6 +56,7 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
         let value = settings.get(&key).with_context(|| format!("--set {key}: it was not taken"));
         space.pin(&key, value.on_command_line()?.clone());
     }
+    space.check(&entry)?;
     options.study.iter().try_for_each(|folder| check_files(arguments, folder))?;
 
     let (log, _) = super::read(&arguments.log, terminal)?;
@@ -103,7 +104,7 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
             "study": super::path_to_json(&folder), "asked": asked, "limits": limits, "trials": trials, "result": result,
         }));
     }
-    table::print(&report::result(&status, &result, &folder))
+    table::print(&report::result(&status, &result, &folder, registry))
 }
 
 /// The one model asked for. Where a preset of the very model is given too, the preset says it all.

@@ -310,7 +310,7 @@ mod tests {
     }
 
     impl Snapshot for Oracle<'_> {
-        fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
+        fn variant(&self, _: &toml::Table) -> Result<Box<dyn Recommender>, ModelError> {
             let answers =
                 self.holdout.events.iter().map(|event| (self.holdout.history(event).to_vec(), event.target));
             Ok(Box::new(Answers(answers.collect(), self.items, self.right)))

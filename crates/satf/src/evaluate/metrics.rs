@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::interactions::UserIndex;
+use crate::ranking::discount;
 
 /// Half-width of a 95 % interval in standard errors (normal approximation).
 const Z_95: f64 = 1.959_963_984_540_054;
@@ -49,7 +50,7 @@ impl Metric {
         match rank.filter(|&rank| (rank as usize) < self.cutoff) {
             None => 0.0,
             Some(rank) => match self.measure {
-                Measure::Ndcg => 1.0 / f64::from(rank + 2).log2(),
+                Measure::Ndcg => discount(rank as usize),
                 Measure::HitRate => 1.0,
                 Measure::Mrr => 1.0 / f64::from(rank + 1),
             },

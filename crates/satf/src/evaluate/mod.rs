@@ -7,7 +7,6 @@ mod metrics;
 mod order;
 mod per_event;
 mod protocol;
-mod top_n;
 
 pub use compare::{CompareOptions, Difference, compare};
 pub use early_stopping::{Best, EarlyStopping, EarlyStoppingOutcome};
@@ -15,5 +14,6 @@ pub use metrics::{Estimate, Measure, Metric, ResampleUnit};
 pub use order::{FileOrder, OrderCheck, OrderEffect, OrderError, OrderOptions, Verdict, check_order};
 pub use per_event::{PairedEvents, PerEvent, PerEventError, write_per_event};
 pub(crate) use protocol::histories_at_once;
-pub use protocol::{EvaluateError, EvaluateOptions, Evaluation, SeenPolicy, evaluate, rank_unseen};
-pub use top_n::{EXCLUDED, Scored, top_n};
+pub use protocol::{EvaluateError, EvaluateOptions, Evaluation, SeenPolicy, evaluate};
+
+pub use crate::ranking::{EXCLUDED, Scored, rank_unseen, top_n};

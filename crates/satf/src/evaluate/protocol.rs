@@ -6,11 +6,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::metrics::{Estimate, Measure, Metric, ResampleUnit, number_users};
-use super::top_n::{EXCLUDED, Scored, top_n};
-use crate::interactions::ItemIndex;
 use crate::models::Recommender;
 use crate::monitor::{Cancelled, Monitor, check_cancelled};
 use crate::prepare::{EventCounts, History, Holdout};
+use crate::ranking::{EXCLUDED, Scored, rank_unseen};
 
 /// Scores held at once: a batch is as many events as fit, so memory stays bounded whatever the catalogue.
 const BATCH_BYTES: usize = 64 << 20;
@@ -165,14 +164,6 @@ fn first_event_that_saw(holdout: &Holdout, num_items: usize) -> Vec<usize> {
         }
     }
     first
-}
-
-/// The `n` best items that the history does not hold. Overwrites the scores of seen items.
-pub fn rank_unseen(scores: &mut [f32], history: &[ItemIndex], n: usize) -> Vec<Scored> {
-    for item in history {
-        scores[item.get()] = EXCLUDED;
-    }
-    top_n(scores, n)
 }
 
 impl Evaluation {

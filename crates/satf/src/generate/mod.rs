@@ -15,7 +15,7 @@ pub use catalog::showcase;
 pub use shape::{ShapeOptions, like};
 pub use shop::{ShopOptions, shop, shop_with};
 
-use crate::models::{Fault, lines};
+use crate::fault::{Fault, lines};
 use crate::monitor::Cancelled;
 
 /// Why a log cannot be made.

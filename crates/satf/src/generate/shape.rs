@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use super::GenerateError;
 use super::draw::{DAY, cumulated, log_normal, stream, weighted};
+use crate::fault::Fault;
 use crate::interactions::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
-use crate::models::Fault;
 
 /// The size of a generated log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::GenerateError;
 use super::catalog::Catalog;
 use super::draw::{DAY, log_normal, stream, weighted};
+use crate::fault::Fault;
 use crate::interactions::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex, compact};
-use crate::models::Fault;
 use crate::monitor::{Cancelled, Monitor, check_cancelled};
 
 /// What the log of the made-up shop looks like.

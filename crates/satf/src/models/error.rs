@@ -1,29 +1,10 @@
 //! What can be wrong with a configuration or with fitting it.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use crate::byte_size::ByteSize;
+use crate::fault::{Fault, lines};
 use crate::monitor::Cancelled;
-
-/// One wrong field of a configuration.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field} = {value}: expected {expected}")]
-pub struct Fault {
-    /// The field's name, as in the configuration file.
-    pub field: &'static str,
-    /// The value given.
-    pub value: String,
-    /// What is allowed.
-    pub expected: String,
-}
-
-impl Fault {
-    /// A fault of `field`, which has `value` where `expected` was allowed.
-    pub fn new(field: &'static str, value: impl fmt::Display, expected: impl Into<String>) -> Self {
-        Fault { field, value: value.to_string(), expected: expected.into() }
-    }
-}
 
 /// Why a model cannot be configured or fitted.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +60,14 @@ pub enum ModelError {
         /// Why not.
         reason: &'static str,
     },
+    /// A variant that a trained model does not have.
+    #[error("{model} has no such variant: {reason}")]
+    Variant {
+        /// The model's name.
+        model: &'static str,
+        /// What is wrong with the keys asked for.
+        reason: String,
+    },
     /// Training cannot go on from a checkpoint, or cannot keep one.
     #[error("{model}: checkpoint {}: {reason}", path.display())]
     Checkpoint {
@@ -92,15 +81,6 @@ pub enum ModelError {
     /// The caller asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
-}
-
-/// Each fault on an indented line of its own.
-pub(crate) fn lines(faults: &[impl fmt::Display]) -> String {
-    use fmt::Write;
-    faults.iter().fold(String::new(), |mut text, fault| {
-        write!(text, "\n  {fault}").expect("invariant: writing to a string does not fail");
-        text
-    })
 }
 
 impl ModelError {

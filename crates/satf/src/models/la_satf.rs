@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::fold_in::FoldIn;
 use super::positions::Positions;
-use super::tensor_model::{CommonFields, DEFAULT_RANK, Precision, TensorModel, given_ranks};
+use super::tensor_model::{CommonFields, DEFAULT_RANK, Precision, TensorModel, Variant, given_ranks};
 use super::tensors::{StoredTensors, TensorError};
-use super::{Fault, Learner, ModelError, Recommender, TrainingMonitor};
+use super::{Fault, Learner, ModelError, Recommender, TrainingMonitor, variant};
 use crate::factorize::{HooiOptions, ItemUpdate, Plan, Start};
 use crate::prepare::Histories;
 use crate::tensor::{Attention, Decay, Normalization};
@@ -181,8 +181,8 @@ impl Learner for LaSatfConfig {
         self.model().positions_on(histories).map(drop)
     }
 
-    fn variant_keys(&self) -> &'static [&'static str] {
-        &["rescaled"]
+    fn variant_keys(&self) -> Vec<String> {
+        variant::keys_of::<Variant>()
     }
 
     fn iterations_key(&self) -> Option<&'static str> {

@@ -24,12 +24,13 @@ mod tensor_model;
 mod tensors;
 mod training_monitor;
 mod transitions;
+pub mod variant;
 mod vmis_knn;
 
+pub use crate::fault::Fault;
 pub use d_satf::DSatfConfig;
 pub use ease::{Ease, EaseConfig};
-pub(crate) use error::lines;
-pub use error::{Fault, ModelError};
+pub use error::ModelError;
 pub use fold_in::FoldIn;
 pub use ga_satf::GaSatfConfig;
 pub use la_satf::LaSatfConfig;
@@ -39,10 +40,13 @@ pub use presets::{Preset, PresetProtocol, UnknownPreset};
 pub use pure_svd::PureSvdConfig;
 pub use quantization::Quantization;
 pub use random::{Random, RandomConfig};
-pub use recommender::{Iteration, Learner, Recommender, Similarities, Snapshot, UserData, Variant};
+pub use recommender::{Iteration, Learner, Recommender, Similarities, Snapshot, UserData};
 pub use registry::{ConfigError, Configured, ModelEntry, Registry, crate_with, nearest};
 pub use tensor_model::Precision;
 pub use tensors::{Element, Shares, StoredTensor, StoredTensors, Tensor, TensorError, TensorType};
 pub use training_monitor::{Checkpoints, Memory, TrainingMonitor};
 pub use transitions::{Transitions, TransitionsConfig};
 pub use vmis_knn::{PositionDecay, VmisKnn, VmisKnnConfig};
+
+/// Keys of a model with their values.
+pub use toml::Table;

@@ -9,12 +9,13 @@
 
 use faer::Mat;
 use serde::{Deserialize, Serialize};
+use toml::Table;
 
 use super::fold_in::FoldIn;
 use super::lag_weights::LagWeights;
 use super::memory::{DEFAULT_MEMORY_BYTES, check_memory};
 use super::tensors::{StoredTensors, TensorError};
-use super::{Fault, Learner, ModelError, Recommender, Snapshot, TrainingMonitor, Variant};
+use super::{Fault, Learner, ModelError, Recommender, Snapshot, TrainingMonitor, variant};
 use crate::linalg::truncated_svd::{self, Params, Way, leading_space};
 use crate::linalg::{SparseMatrix, truncated_svd as leading_singular_vectors};
 use crate::monitor::Monitor;
@@ -102,8 +103,20 @@ impl Learner for PureSvdConfig {
         self.way_on(histories).map(drop)
     }
 
-    fn variant_keys(&self) -> &'static [&'static str] {
-        &["rescaled", "rank"]
+    fn variant_keys(&self) -> Vec<String> {
+        variant::keys_of::<Variant>()
+    }
+
+    /// The largest rank: its leading columns are those of every lower one.
+    fn variant_to_train(&self, variants: &[Table]) -> Result<usize, ModelError> {
+        let mut largest = (None, 0);
+        for (at, keys) in variants.iter().enumerate() {
+            let Variant { rank, .. } = variant::read(Self::NAME, keys)?;
+            if rank > largest.0 {
+                largest = (rank, at);
+            }
+        }
+        Ok(largest.1)
     }
 
     fn fit(
@@ -213,12 +226,18 @@ struct Fitted {
     rescaled: bool,
 }
 
-impl Snapshot for Fitted {
-    fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
-        self.variant(Variant::default())
-    }
+/// The keys that play no part in training.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Variant {
+    rescaled: Option<bool>,
+    /// At most the one trained with.
+    rank: Option<usize>,
+}
 
-    fn variant(&self, variant: Variant) -> Result<Box<dyn Recommender>, ModelError> {
+impl Snapshot for Fitted {
+    fn variant(&self, keys: &Table) -> Result<Box<dyn Recommender>, ModelError> {
+        let variant: Variant = variant::read(PureSvdConfig::NAME, keys)?;
         let Fitted { v, debias, rescaled } = self;
         let row = |item: usize, into: &mut [f64]| {
             into.iter_mut().enumerate().for_each(|(k, value)| *value = v[(item, k)]);

@@ -2,6 +2,7 @@
 //! [`Recommender`], what comes out of it.
 
 use serde::Serialize;
+use toml::Table;
 
 use super::quantization::Quantization;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
@@ -116,9 +117,18 @@ pub trait Learner: Send + Sync {
         self.check()
     }
 
-    /// Keys that one training serves for every value (see [`Snapshot::variant`]).
-    fn variant_keys(&self) -> &'static [&'static str] {
-        &[]
+    /// Keys that play no part in training: one training serves them for every value ([`Snapshot::variant`]). They are the fields of a
+    /// struct of the model's own ([`variant::keys_of`](super::variant::keys_of)).
+    fn variant_keys(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Which of these variants to train with, so that all of them can be had of that training ([`Snapshot::variant`]). Each is a
+    /// table of some [`Learner::variant_keys`]; the other keys are those of this configuration.
+    ///
+    /// The first will do unless training leaves out what a variant does not need.
+    fn variant_to_train(&self, _variants: &[Table]) -> Result<usize, ModelError> {
+        Ok(0)
     }
 
     /// The key that says how many iterations to learn for, if the model learns iteratively. [`Iteration::iteration`] counts in its
@@ -157,26 +167,13 @@ pub trait Learner: Send + Sync {
 /// A model in the middle of its training.
 pub trait Snapshot {
     /// The model as it would be if training ended now.
-    fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError>;
-
-    /// The same with other values of keys that play no part in training. Only keys that [`Learner::variant_keys`] names are
-    /// ever given.
-    fn variant(&self, _variant: Variant) -> Result<Box<dyn Recommender>, ModelError> {
-        self.recommender()
+    fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
+        self.variant(&Table::new())
     }
-}
 
-/// Values of keys that play no part in training; those not given stay as configured.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Variant {
-    /// `rescaled`: whether the debiasing is undone at prediction.
-    pub rescaled: Option<bool>,
-    /// `rank`, at most the one trained with: the leading columns of the factors.
-    pub rank: Option<usize>,
-    /// `balance` of two parts of a model; both are there if the one trained with is not 0.
-    pub balance: Option<f64>,
-    /// `regularization`.
-    pub regularization: Option<f64>,
+    /// The same with other values of keys that play no part in training ([`Learner::variant_keys`]); those not given stay as
+    /// configured. Any other key is an error ([`variant::read`](super::variant::read)).
+    fn variant(&self, keys: &Table) -> Result<Box<dyn Recommender>, ModelError>;
 }
 
 /// What an iterative model reports after each iteration.

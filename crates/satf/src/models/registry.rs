@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use super::error::lines;
 use super::presets::{self, Preset, UnknownPreset};
 use super::{
     DSatfConfig, EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig,
     PureSvdConfig, RandomConfig, TransitionsConfig, VmisKnnConfig,
 };
+use crate::fault::lines;
 
 /// A model that can be asked for by name.
 #[derive(Clone, Copy)]
@@ -30,6 +30,7 @@ pub struct ModelEntry {
     fault: fn(&Table) -> Option<String>,
     build: fn(Table) -> Result<Configured, ConfigError>,
     read: fn(&serde_json::Value) -> Result<Configured, ConfigError>,
+    learner: fn() -> Box<dyn Learner>,
 }
 
 /// A configuration that passed its checks.
@@ -194,6 +195,7 @@ impl ModelEntry {
             fault: fault::<C>,
             build: build::<C>,
             read: read::<C>,
+            learner: || Box::new(C::default()),
         }
     }
 
@@ -206,6 +208,16 @@ impl ModelEntry {
     /// Every key with its default.
     pub fn defaults(&self) -> serde_json::Map<String, serde_json::Value> {
         (self.defaults)()
+    }
+
+    /// The key that says how many iterations to learn for, if the model learns iteratively.
+    pub fn iterations_key(&self) -> Option<&'static str> {
+        (self.learner)().iterations_key()
+    }
+
+    /// Keys that play no part in training ([`Learner::variant_keys`]).
+    pub fn variant_keys(&self) -> Vec<String> {
+        (self.learner)().variant_keys()
     }
 
     /// The model with these settings over its defaults. All faults are reported at once.
@@ -308,6 +320,10 @@ mod tests {
             let configured = entry.configure(&Table::new()).unwrap();
             assert_eq!(configured.learner.name(), entry.name);
             assert_eq!(configured.configuration, serde_json::Value::Object(entry.defaults()));
+            let derived = entry.variant_keys().into_iter().chain(entry.iterations_key().map(str::to_owned));
+            for key in derived {
+                assert!(entry.defaults().contains_key(&key), "{}: {key}", entry.name);
+            }
         }
     }
 

@@ -6,12 +6,13 @@
 use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
+use toml::Table;
 
 use super::fold_in::FoldIn;
 use super::lag_weights::LagWeights;
 use super::memory::{DEFAULT_MEMORY_BYTES, check_memory};
 use super::positions::Positions;
-use super::{Fault, Iteration, ModelError, Recommender, Snapshot, TrainingMonitor, Variant};
+use super::{Fault, Iteration, ModelError, Recommender, Snapshot, TrainingMonitor, variant};
 use crate::factorize::{
     FactorizeError, Factors, HooiOptions, Plan, PositionModes, Progress, Sizes, factorize,
 };
@@ -231,15 +232,19 @@ impl<T: Real> State<'_, T> {
     }
 }
 
-impl<T: Real> Snapshot for State<'_, T> {
-    fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
-        self.variant(Variant::default())
-    }
+/// The keys that play no part in training.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Variant {
+    rescaled: Option<bool>,
+}
 
+impl<T: Real> Snapshot for State<'_, T> {
     /// Next items by Eq. 15 (global attention) or Eq. 20 (local), with the projector $V V^T$ of Eq. 27, or
     /// $D^{-1} V V^T D$ of Eq. 28 if rescaled. The history shifts by one: lag $l$ gets $g_{K-2-l}$.
-    fn variant(&self, variant: Variant) -> Result<Box<dyn Recommender>, ModelError> {
+    fn variant(&self, keys: &Table) -> Result<Box<dyn Recommender>, ModelError> {
         let Fixed { model, modes, item_weights } = self.fixed;
+        let variant: Variant = variant::read(model.name, keys)?;
         let g = modes.next_item_weights(&self.factors.positions);
         let weights = LagWeights::ByLag(g[..g.len() - 1].iter().rev().copied().collect());
         let items = &self.factors.items;

@@ -347,7 +347,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::interactions::{Ids, Timestamp};
+    use crate::interactions::{Clock, Ids, Timestamp};
 
     /// Histories whose newest events happen at `ends`.
     fn histories(num_items: usize, sequences: &[Vec<u32>], ends: &[i64]) -> Histories {
@@ -358,7 +358,7 @@ mod tests {
                 (UserIndex(user as u32), ItemIndex(item), Timestamp(time))
             })
         });
-        Histories::from_ordered_rows(ids(sequences.len()), ids(num_items), rows)
+        Histories::from_ordered_rows(ids(sequences.len()), ids(num_items), Clock::Calendar, rows)
     }
 
     /// The module's doc word for word, over all sessions.

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::history::{History, marks};
-use crate::interactions::{Ids, ItemIndex, Timestamp, UserIndex};
+use crate::interactions::{Clock, History, Ids, ItemIndex, Timestamp, UserIndex};
 
 /// The diagonal of the popularity debiasing $D$: $d_j = c_j^{(s-1)/2}$ for counts $c_j$ and scaling $s$; 0 for an item
 /// that nobody took.
@@ -19,6 +18,7 @@ pub fn popularity_weights(counts: &[u32], scaling: f64) -> Vec<f64> {
 pub struct Histories {
     users: Arc<Ids>,
     catalog: Arc<Ids>,
+    clock: Clock,
     offsets: Vec<usize>,
     items: Vec<ItemIndex>,
     times: Vec<Timestamp>,
@@ -29,6 +29,7 @@ impl Histories {
     pub fn from_ordered_rows(
         users: Arc<Ids>,
         catalog: Arc<Ids>,
+        clock: Clock,
         rows: impl Iterator<Item = (UserIndex, ItemIndex, Timestamp)> + Clone,
     ) -> Self {
         let mut offsets = vec![0usize; users.len() + 1];
@@ -48,10 +49,11 @@ impl Histories {
             items[at] = item;
             times[at] = time;
         }
-        Histories { users, catalog, offsets, items, times }
+        Histories { users, catalog, clock, offsets, items, times }
     }
 
-    /// Histories of anonymous users `0..n` over items `0..num_items`: for tests, examples and generated data.
+    /// Histories of anonymous users `0..n` over items `0..num_items`, of which only the order is known: for tests, examples and
+    /// generated data.
     pub fn from_sequences(num_items: usize, sequences: &[Vec<u32>]) -> Self {
         let ids = |n: usize| Arc::new(Ids::Integers((0..n as i64).collect()));
         let rows = sequences.iter().enumerate().flat_map(|(user, items)| {
@@ -60,7 +62,7 @@ impl Histories {
                 .enumerate()
                 .map(move |(at, &item)| (UserIndex(user as u32), ItemIndex(item), Timestamp(at as i64)))
         });
-        Histories::from_ordered_rows(ids(sequences.len()), ids(num_items), rows)
+        Histories::from_ordered_rows(ids(sequences.len()), ids(num_items), Clock::RowOrder, rows)
     }
 
     /// Ids of the users, in the order of their indices.
@@ -105,10 +107,16 @@ impl Histories {
         Histories {
             users: Arc::clone(&self.users),
             catalog: Arc::clone(&self.catalog),
+            clock: self.clock,
             offsets,
             items,
             times,
         }
+    }
+
+    /// What the times mean: on a log whose order is its time they tell what came first, and not how long ago.
+    pub fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// When each row happened, in the order of users.
@@ -160,4 +168,9 @@ impl Histories {
         }
         counts
     }
+}
+
+/// For each of these times whether it is that of the one before.
+pub(super) fn marks(times: &[Timestamp]) -> impl Iterator<Item = bool> {
+    times.iter().enumerate().map(|(at, time)| at > 0 && times[at - 1] == *time)
 }

@@ -5,7 +5,6 @@ mod core;
 mod disorder;
 mod duplicates;
 mod histories;
-mod history;
 mod offset;
 mod split;
 mod statistics;
@@ -15,12 +14,13 @@ mod ties;
 pub use core::p_core;
 pub use duplicates::{Duplicates, count_duplicates, resolve_duplicates};
 pub use histories::{Histories, popularity_weights};
-pub use history::History;
 pub use offset::{Offset, OffsetError};
 pub use split::{Event, EventCounts, Holdout, Partition, Split, SplitError, SplitScheme};
 pub use statistics::{Statistics, count_tied_rows, iso};
 pub use suggestion::{suggest_offset, suggest_offsets_by_share};
 pub use ties::{TiePolicy, Timeline};
+
+pub use crate::interactions::History;
 
 #[cfg(test)]
 pub(crate) mod testing {

@@ -11,12 +11,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::histories::Histories;
-use super::history::{History, marks};
+use super::histories::{Histories, marks};
 use super::offset::Offset;
 use super::statistics::iso;
 use super::ties::{TiePolicy, Timeline};
-use crate::interactions::{Clock, Ids, Interaction, ItemIndex, Timestamp, UserIndex, compact};
+use crate::interactions::{Clock, History, Ids, Interaction, ItemIndex, Timestamp, UserIndex, compact};
 
 /// How a log is cut into training, validation and test part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,6 +223,7 @@ impl<'a> Split<'a> {
         let train = Histories::from_ordered_rows(
             Arc::new(log.users().subset(&users)),
             Arc::new(log.items().subset(&items)),
+            log.clock(),
             train_rows.map(|row| {
                 let user = UserIndex(user_ranks[row.user.get()]);
                 (user, ItemIndex(item_ranks[row.item.get()]), row.time)

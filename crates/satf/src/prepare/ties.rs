@@ -79,7 +79,8 @@ impl<'a> Timeline<'a> {
     /// The whole log as histories: what a model learns from that nobody is going to judge.
     pub fn histories(&self) -> Histories {
         let rows = self.rows.iter().map(|row| (row.user, row.item, row.time));
-        Histories::from_ordered_rows(Arc::clone(self.log.users()), Arc::clone(self.log.items()), rows)
+        let (users, items) = (Arc::clone(self.log.users()), Arc::clone(self.log.items()));
+        Histories::from_ordered_rows(users, items, self.log.clock(), rows)
     }
 }
 

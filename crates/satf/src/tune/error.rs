@@ -4,7 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::evaluate::EvaluateError;
-use crate::models::{ConfigError, ModelError, lines};
+use crate::fault::lines;
+use crate::models::{ConfigError, ModelError};
 
 /// Why a search cannot begin or go on.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,7 @@ use super::TuneError;
 use super::constraint::Scalar;
 use super::sampler::{Axis, Candidates};
 use super::space::{Dimension, Space};
-use crate::models::{ConfigError, Configured, ModelEntry, ModelError, Variant, nearest};
+use crate::models::{ConfigError, Configured, ModelEntry, ModelError};
 use crate::prepare::Histories;
 
 /// Most points a space may have before constraints.
@@ -56,15 +56,11 @@ impl Grid {
         space: &Space,
         histories: &Histories,
     ) -> Result<Grid, TuneError> {
+        space.check(entry)?;
         let defaults = entry.defaults();
-        let learner = entry.configure(&Table::new())?.learner;
-        let (served_keys, iterations_key) = (learner.variant_keys(), learner.iterations_key());
-        check_keys(space, &defaults)?;
-        let (served, trained): (Vec<Dimension>, Vec<Dimension>) = space
-            .dimensions
-            .iter()
-            .cloned()
-            .partition(|dimension| served_keys.contains(&dimension.key.as_str()));
+        let (served_keys, iterations_key) = (entry.variant_keys(), entry.iterations_key());
+        let (served, trained): (Vec<Dimension>, Vec<Dimension>) =
+            space.dimensions.iter().cloned().partition(|dimension| served_keys.contains(&dimension.key));
         let (num_trained, num_served) = (num_points(&trained), num_points(&served));
         let num_points = num_trained.saturating_mul(num_served);
         if num_points > MOST_POINTS {
@@ -157,24 +153,18 @@ impl Grid {
     /// What to train so that every configuration of a training can be had.
     pub fn configure(&self, training: usize) -> Result<Configured, ConfigError> {
         let Training { place, set } = self.trainings[training];
-        // The largest rank holds all lower ones, and a balance above 0 both parts.
-        let most = |served: &usize| {
-            let variant = variant(&self.served, *served);
-            (variant.balance != Some(0.0), variant.rank)
-        };
-        let served = self.sets[set].iter().copied().max_by_key(most).unwrap_or(0);
-        self.entry.configure(&self.settings(place, served))
+        let configure = |at: usize| self.entry.configure(&self.settings(place, self.sets[set][at]));
+        let first = configure(0)?;
+        match first.learner.variant_to_train(&self.variants(training))? {
+            0 => Ok(first),
+            at => configure(at),
+        }
     }
 
-    /// The configurations that a training serves: their keys, and how to have them of a snapshot.
-    pub fn variants(&self, training: usize) -> Vec<(Map<String, serde_json::Value>, Variant)> {
-        let keys = |served: usize| {
-            point(&self.served, served)
-                .filter_map(|(key, value)| Some((key, serde_json::to_value(value).ok()?)))
-                .collect()
-        };
+    /// The configurations that a training serves, as the keys to have them of a snapshot with.
+    pub fn variants(&self, training: usize) -> Vec<Table> {
         let set = &self.sets[self.trainings[training].set];
-        set.iter().map(|&served| (keys(served), variant(&self.served, served))).collect()
+        set.iter().map(|&served| point(&self.served, served).collect()).collect()
     }
 
     fn settings(&self, place: usize, served: usize) -> Table {
@@ -238,21 +228,6 @@ impl Grid {
     }
 }
 
-/// Keys of the space, and of its constraints, that the model does not have.
-fn check_keys(space: &Space, known: &Map<String, serde_json::Value>) -> Result<(), TuneError> {
-    let keys = space.dimensions.iter().map(|dimension| dimension.key.as_str());
-    let in_constraints = space.constraints.iter().flat_map(|constraint| constraint.keys());
-    let mut faults: Vec<String> = Vec::new();
-    for key in keys.chain(in_constraints).filter(|key| !known.contains_key(*key)) {
-        let nearest = nearest(key, known.keys().map(String::as_str));
-        let hint = nearest.map(|nearest| format!(", did you mean '{nearest}'?")).unwrap_or_default();
-        let keys: Vec<&str> = known.keys().map(String::as_str).collect();
-        faults.push(format!("unknown key '{key}'{hint}; known: {}", keys.join(", ")));
-    }
-    faults.dedup();
-    if faults.is_empty() { Ok(()) } else { Err(TuneError::Space { name: space.name.clone(), faults }) }
-}
-
 fn num_points(dimensions: &[Dimension]) -> usize {
     dimensions.iter().fold(1usize, |product, dimension| product.saturating_mul(dimension.values.len()))
 }
@@ -270,20 +245,6 @@ fn coordinates(dimensions: &[Dimension], mut place: usize) -> Vec<usize> {
 fn point(dimensions: &[Dimension], place: usize) -> impl Iterator<Item = (String, Value)> {
     let at = coordinates(dimensions, place);
     dimensions.iter().zip(at).map(|(dimension, at)| (dimension.key.clone(), dimension.values[at].clone()))
-}
-
-fn variant(served: &[Dimension], place: usize) -> Variant {
-    let mut variant = Variant::default();
-    for (key, value) in point(served, place) {
-        match key.as_str() {
-            "rescaled" => variant.rescaled = value.as_bool(),
-            "rank" => variant.rank = value.as_integer().and_then(|rank| usize::try_from(rank).ok()),
-            "balance" => variant.balance = number(&value),
-            "regularization" => variant.regularization = number(&value),
-            other => debug_assert!(false, "no variant by {other}"),
-        }
-    }
-    variant
 }
 
 fn number(value: &Value) -> Option<f64> {

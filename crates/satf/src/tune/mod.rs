@@ -24,6 +24,6 @@ pub use error::TuneError;
 pub use grid::Grid;
 pub use runner::{Progress, Refit, SearchOptions, refit, search};
 pub use sampler::{Axis, Candidates, Observation, Proposals, Sampler};
-pub use space::{Dimension, ITERATION_KEYS, Space};
+pub use space::{Dimension, Space};
 pub use study::{Limits, State, Status, Study};
 pub use trial::{Best, Score, Scoring, Trial, best_of};

@@ -18,9 +18,6 @@ use super::TuneError;
 use super::constraint::Constraint;
 use crate::models::{ModelEntry, nearest};
 
-/// Keys that models have for their number of iterations ([`Learner::iterations_key`](crate::models::Learner::iterations_key)).
-pub const ITERATION_KEYS: [&str; 2] = ["num_iters", "epochs"];
-
 /// Most values a key may have.
 const MOST_VALUES: usize = 10_000;
 
@@ -123,6 +120,32 @@ impl Space {
         }
     }
 
+    /// An error with all faults if the space asks for what the model does not have: keys of its own or of its constraints, or several
+    /// numbers of iterations, which one training scores up to the largest.
+    pub fn check(&self, model: &ModelEntry) -> Result<(), TuneError> {
+        let known = model.defaults();
+        let keys = self.dimensions.iter().map(|dimension| dimension.key.as_str());
+        let in_constraints = self.constraints.iter().flat_map(|constraint| constraint.keys());
+        let mut faults: Vec<String> = Vec::new();
+        for key in keys.chain(in_constraints).filter(|key| !known.contains_key(*key)) {
+            let nearest = nearest(key, known.keys().map(String::as_str));
+            let hint = nearest.map(|nearest| format!(", did you mean '{nearest}'?")).unwrap_or_default();
+            let keys: Vec<&str> = known.keys().map(String::as_str).collect();
+            faults.push(format!("unknown key '{key}'{hint}; known: {}", keys.join(", ")));
+        }
+        faults.dedup();
+        let iterations =
+            self.dimensions.iter().find(|found| Some(found.key.as_str()) == model.iterations_key());
+        if let Some(Dimension { key, values }) = iterations.filter(|found| found.values.len() > 1) {
+            let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+            faults.push(format!(
+                "{key} = [{}]: expected one number, the most iterations; every number up to it is scored",
+                values.join(", ")
+            ));
+        }
+        if faults.is_empty() { Ok(()) } else { Err(TuneError::Space { name: self.name.clone(), faults }) }
+    }
+
     /// Holds a key to one value, whether the space has it or not.
     pub fn pin(&mut self, key: &str, value: Value) {
         match self.dimensions.iter_mut().find(|dimension| dimension.key == key) {
@@ -195,11 +218,6 @@ impl Dimension {
         }
         if values.is_empty() || values.len() > MOST_VALUES {
             return Err(format!("{key} has {} values: expected 1 to {MOST_VALUES}", values.len()));
-        }
-        if ITERATION_KEYS.contains(&key) && values.len() > 1 {
-            return Err(format!(
-                "{key} = {given}: expected one number, the most iterations; every number up to it is scored"
-            ));
         }
         Ok(Dimension { key: key.to_owned(), values })
     }
@@ -305,7 +323,7 @@ mod tests {
     fn all_faults_come_at_once_and_name_key_and_value() {
         let text = "summery = 'x'\nconstraints = ['a <', 7]\n[keys]\na = { from = 1, to = 2 }\nb = []\nc = { from = 3, \
                     to = 1, step = 1 }\nd = { from = 0, to = 1, step = 0 }\ne = { from = 0, to = 1, log = 3 }\nf = \
-                    2020-01-01\nnum_iters = [1, 2]\ng = { from = 'x', to = 2, step = 1 }\nh = { from = 1, to = 2, stp = 1 }";
+                    2020-01-01\ng = { from = 'x', to = 2, step = 1 }\nh = { from = 1, to = 2, stp = 1 }";
         let message = space(text).unwrap_err();
         for part in [
             "summery",
@@ -317,7 +335,6 @@ mod tests {
             "step = 0",
             "above 0 for a logarithm",
             "f = 2020-01-01",
-            "num_iters = [1, 2]",
             "from = \"x\"",
             "'stp'",
         ] {
@@ -347,6 +364,22 @@ mod tests {
         let unknown = Space::named(&entry("la-satf"), Some("papre")).unwrap_err().to_string();
         assert!(unknown.contains("did you mean 'paper'?"), "{unknown}");
         assert!(Space::named(&entry("mp"), None).unwrap_err().to_string().contains("TOML file"));
+    }
+
+    #[test]
+    fn a_space_is_checked_against_its_model() {
+        let space =
+            space("keys.num_iters = [1, 2]\nkeys.scalling = 1.0\nconstraints = ['width > 3']").unwrap();
+        let fault =
+            |model: &str| space.check(&Registry::default().find(model).unwrap()).unwrap_err().to_string();
+        let message = fault("la-satf");
+        for part in
+            ["3 fault(s)", "did you mean 'scaling'?", "'width'", "num_iters = [1, 2]: expected one number"]
+        {
+            assert!(message.contains(part), "no '{part}' in: {message}");
+        }
+        // Where it is not the number of iterations it is a key like any other.
+        assert!(fault("pure-svd").contains("unknown key 'num_iters'"));
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use toml::Table;
 
 use super::Grid;
 use crate::evaluate::{Estimate, EvaluateError, EvaluateOptions, Metric, ResampleUnit, SeenPolicy, evaluate};
 use crate::models::{
-    Checkpoints, ConfigError, Iteration, Memory, ModelError, Recommender, Snapshot, TrainingMonitor, Variant,
+    Checkpoints, ConfigError, Iteration, Memory, ModelError, Recommender, Snapshot, TrainingMonitor,
 };
 use crate::monitor::{Cancelled, Monitor, OnlyCancels, check_cancelled};
 use crate::prepare::Partition;
@@ -41,7 +42,7 @@ pub struct Trial {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Score {
-    /// Its keys beyond those of the training: `num_iters` or `epochs`, `rescaled`, `rank`, `balance`, `regularization`.
+    /// Its keys beyond those of the training: the number of iterations, and keys that play no part in training.
     pub keys: Map<String, Value>,
     /// The metric.
     pub value: f64,
@@ -154,7 +155,7 @@ impl Scoring<'_> {
             scoring: self,
             monitor,
             checkpoints,
-            iterations_key: grid.iterations_key().unwrap_or("num_iters"),
+            iterations_key: grid.iterations_key(),
             state: Mutex::new(Curves {
                 variants: grid.variants(training).into_iter().map(Curve::new).collect(),
                 scores: Vec::new(),
@@ -198,7 +199,7 @@ struct Watch<'a> {
     scoring: Scoring<'a>,
     monitor: &'a dyn TrainingMonitor,
     checkpoints: &'a Path,
-    iterations_key: &'static str,
+    iterations_key: Option<&'static str>,
     state: Mutex<Curves>,
 }
 
@@ -211,8 +212,9 @@ struct Curves {
 }
 
 struct Curve {
+    variant: Table,
+    /// The same as JSON.
     keys: Map<String, Value>,
-    variant: Variant,
     best: Option<f64>,
     /// Scores since the best one.
     since_best: usize,
@@ -220,8 +222,9 @@ struct Curve {
 }
 
 impl Curve {
-    fn new((keys, variant): (Map<String, Value>, Variant)) -> Self {
-        Curve { keys, variant, best: None, since_best: 0, stopped: false }
+    fn new(variant: Table) -> Self {
+        let keys = variant.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+        Curve { variant, keys, best: None, since_best: 0, stopped: false }
     }
 
     /// Takes note of a value, and stops if the last `patience` values were no higher than the best before them.
@@ -244,11 +247,11 @@ impl Watch<'_> {
     ) -> Result<(), Failure> {
         for curve in curves.variants.iter_mut().filter(|curve| !curve.stopped) {
             check_cancelled(self.monitor)?;
-            let model = snapshot.variant(curve.variant)?;
+            let model = snapshot.variant(&curve.variant)?;
             let estimate = self.scoring.score(&*model, self.monitor)?;
             let mut keys = curve.keys.clone();
             if let Some(iteration) = iteration {
-                keys.insert(self.iterations_key.to_owned(), json!(iteration));
+                keys.extend(self.iterations_key.map(|key| (key.to_owned(), json!(iteration))));
                 curve.note(estimate.value, self.scoring.patience);
             }
             curves.scores.push(Score::new(keys, estimate));
@@ -323,7 +326,7 @@ impl Checkpoints for Watch<'_> {
         for curve in &mut curves.variants {
             for score in &scores {
                 let mut keys = score.keys.clone();
-                keys.remove(self.iterations_key);
+                keys.retain(|key, _| self.iterations_key != Some(key));
                 if keys == curve.keys {
                     curve.note(score.value, self.scoring.patience);
                 }

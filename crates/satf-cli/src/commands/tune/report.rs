@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use satf::evaluate::Metric;
-use satf::tune::{ITERATION_KEYS, Progress, State, Status, Trial};
+use satf::models::Registry;
+use satf::tune::{Progress, State, Status, Trial};
 use serde_json::Value;
 
 use crate::escape;
@@ -31,10 +32,10 @@ pub(super) fn line(trial: &Trial, progress: Progress, metric: Metric) -> String 
 }
 
 /// A finished study.
-pub(super) fn result(status: &Status, result: &Value, folder: &Path) -> String {
+pub(super) fn result(status: &Status, result: &Value, folder: &Path, registry: &Registry) -> String {
     let metric = status.asked["metric"].as_str().unwrap_or_default();
     let model = status.asked["model"].as_str().unwrap_or_default();
-    let mut text = format!("{}\n\n{}\n\n", summary(status), best_trials(status));
+    let mut text = format!("{}\n\n{}\n\n", summary(status), best_trials(status, registry));
     text.push_str(&format!("Best: {}\n", keys(&result["best"]["keys"])));
     text.push_str(&format!(
         "  validation  {metric} {}\n  test        {}\n{}\n\n",
@@ -48,7 +49,7 @@ pub(super) fn result(status: &Status, result: &Value, folder: &Path) -> String {
 }
 
 /// A study at any time.
-pub(super) fn status(status: &Status) -> String {
+pub(super) fn status(status: &Status, registry: &Registry) -> String {
     let state = match status.state {
         State::Running => "running",
         State::Stopped => "stopped; the command that began it goes on with it",
@@ -81,7 +82,7 @@ pub(super) fn status(status: &Status) -> String {
     }
     let pairs = table::of_pairs(pairs).to_string();
     if status.best.is_some() {
-        format!("{pairs}\n\n{}\n{}", best_trials(status), error_note(status))
+        format!("{pairs}\n\n{}\n{}", best_trials(status, registry), error_note(status))
     } else {
         pairs
     }
@@ -116,7 +117,9 @@ fn summary(status: &Status) -> String {
 }
 
 /// The best trials with the best configuration of each, and only the keys in which they differ.
-fn best_trials(status: &Status) -> String {
+fn best_trials(status: &Status, registry: &Registry) -> String {
+    let model = registry.find(status.asked["model"].as_str().unwrap_or_default()).ok();
+    let iterations_key = model.and_then(|model| model.iterations_key());
     let mut best: Vec<_> = status.trials.iter().filter_map(|trial| Some((trial, trial.best()?))).collect();
     best.sort_by(|(_, a), (_, b)| b.value.total_cmp(&a.value));
     best.truncate(SHOWN);
@@ -129,7 +132,7 @@ fn best_trials(status: &Status) -> String {
     let differs = |name: &str| all.iter().any(|keys| value_of(keys, name) != value_of(&all[0], name));
     let names: Vec<&str> = all.first().map_or_else(Vec::new, |keys| {
         let names = keys.iter().map(|(key, _)| key.as_str());
-        names.filter(|name| ITERATION_KEYS.contains(name) || all.len() == 1 || differs(name)).collect()
+        names.filter(|name| iterations_key == Some(name) || all.len() == 1 || differs(name)).collect()
     });
     let metric = text(&status.asked["metric"]);
     let mut header = vec!["trial", metric.as_str()];

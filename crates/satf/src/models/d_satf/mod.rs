@@ -21,6 +21,7 @@ mod tests;
 mod trend;
 
 use serde::{Deserialize, Serialize};
+use toml::Table;
 
 use self::core::{ItemSpace, NormalEquations, second_moments};
 use self::memory::MemoryParams;
@@ -30,7 +31,8 @@ use self::trend::Trend;
 use super::item_rows::ItemRows;
 use super::pure_svd::{check_rank, default_rank, rough_item_space};
 use super::tensors::{StoredTensors, TensorError};
-use super::{Fault, LagWeights, Learner, ModelError, Recommender, Snapshot, TrainingMonitor, Variant};
+use super::{Fault, LagWeights, Learner, ModelError, Recommender, Snapshot, TrainingMonitor, variant};
+use crate::interactions::Clock;
 use crate::prepare::Histories;
 
 /// The rank taken if none is given, where the log allows it.
@@ -58,7 +60,7 @@ pub struct DSatfConfig {
     pub recency_decay: Option<f64>,
     /// How much the order of items taken at one time counts in the history scored: 0 (nothing) to 1 (as every other) (default: learned).
     pub basket_order: Option<f64>,
-    /// Exponent of the share of an item's events that are recent: 0 (none) to 2 (default: learned).
+    /// Exponent of the share of an item's events that are recent: 0 (none) to 2 (default: learned; 0 on a log without times).
     pub trend: Option<f64>,
     /// Days after which an event counts 1/e as recent: above 0, at most 1e12 (default 60).
     pub trend_days: f64,
@@ -81,6 +83,9 @@ pub struct DSatfConfig {
 /// What is reported of how surely pairs keep their order, kind by kind: 0.5 is noise, 1 is law.
 const AGREEMENTS: [&str; memory::KINDS] =
     ["agreement_at_once", "agreement_neighbours", "agreement_near", "agreement_far"];
+
+/// The key that means something only where times are known.
+const TREND: &str = "trend";
 
 /// What [`DSatfConfig::memory_bytes`] means if it is not given.
 const DEFAULT_MEMORY_BYTES: u64 = 8 << 30;
@@ -133,6 +138,19 @@ impl DSatfConfig {
         }
     }
 
+    /// The same on a log. Where only the order is known, nothing is recent: the trend is off.
+    fn keys_on(&self, histories: &Histories) -> Keys {
+        if histories.clock() == Clock::Calendar {
+            return self.keys();
+        }
+        if self.trend.is_some_and(|trend| trend > 0.0) {
+            tracing::warn!("d-satf: the log has an order but no times, so {TREND} plays no part");
+        } else {
+            tracing::info!("d-satf: the log has an order but no times, so there is no {TREND}");
+        }
+        Keys { trend: 0.0, ..self.keys() }
+    }
+
     /// The columns of the item space.
     fn rank_on(&self, histories: &Histories) -> usize {
         self.rank.unwrap_or_else(|| default_rank(histories, DEFAULT_RANK))
@@ -166,7 +184,7 @@ impl DSatfConfig {
             ("target_power", self.target_power, 2.0),
             ("recency_decay", self.recency_decay, 10.0),
             ("basket_order", self.basket_order, 1.0),
-            ("trend", self.trend, 2.0),
+            (TREND, self.trend, 2.0),
         ]
     }
 }
@@ -228,7 +246,7 @@ impl Keys {
             ("target_power", target_power),
             ("recency_decay", recency_decay),
             ("basket_order", basket_order),
-            ("trend", trend),
+            (TREND, trend),
         ]
     }
 
@@ -282,8 +300,19 @@ impl Learner for DSatfConfig {
         self.check_memory(histories)
     }
 
-    fn variant_keys(&self) -> &'static [&'static str] {
-        &["balance", "regularization"]
+    fn variant_keys(&self) -> Vec<String> {
+        variant::keys_of::<Variant>()
+    }
+
+    /// One with a balance above 0: its training has both parts.
+    fn variant_to_train(&self, variants: &[Table]) -> Result<usize, ModelError> {
+        for (at, keys) in variants.iter().enumerate() {
+            let Variant { balance, .. } = variant::read(Self::NAME, keys)?;
+            if balance.unwrap_or(self.balance) > 0.0 {
+                return Ok(at);
+            }
+        }
+        Ok(0)
     }
 
     fn learned_keys(&self) -> Vec<&'static str> {
@@ -298,9 +327,10 @@ impl Learner for DSatfConfig {
         self.check_on(histories)?;
         let &DSatfConfig { window, user_power, saturation, source_power, trend_days, max_len, .. } = self;
         let open = self.learned_keys();
-        let is_fixed = |name: &str| !open.contains(&name);
+        let has_times = histories.clock() == Clock::Calendar;
+        let is_fixed = |name: &str| !open.contains(&name) || (name == TREND && !has_times);
         let given = GivenParams { window, user_power, saturation, source_power, trend_days, max_len };
-        let (keys, rehearsed) = rehearse(self.keys(), is_fixed, &given, histories, monitor)?;
+        let (keys, rehearsed) = rehearse(self.keys_on(histories), is_fixed, &given, histories, monitor)?;
 
         let params = keys.memory_params(&given);
         let (memory, agreements) = memory::fit(&params, histories, monitor)?;
@@ -362,12 +392,18 @@ struct Fitted {
     learned: Vec<(&'static str, f64)>,
 }
 
-impl Snapshot for Fitted {
-    fn recommender(&self) -> Result<Box<dyn Recommender>, ModelError> {
-        self.variant(Variant::default())
-    }
+/// The keys that play no part in training.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Variant {
+    /// Both parts are there if the one trained with is not 0.
+    balance: Option<f64>,
+    regularization: Option<f64>,
+}
 
-    fn variant(&self, variant: Variant) -> Result<Box<dyn Recommender>, ModelError> {
+impl Snapshot for Fitted {
+    fn variant(&self, keys: &Table) -> Result<Box<dyn Recommender>, ModelError> {
+        let variant: Variant = variant::read(DSatfConfig::NAME, keys)?;
         let balance = variant.balance.unwrap_or(self.balance);
         let ridge = variant.regularization.unwrap_or(self.regularization);
         let core = match &self.core {

@@ -8,8 +8,6 @@
 //! catalogue is ranked, items already taken are left out, ties go to the lower index. It stays if it is better by more than
 //! the standard error of the mean difference.
 
-use std::cmp::Ordering;
-
 use rayon::prelude::*;
 
 use super::memory;
@@ -20,6 +18,7 @@ use crate::models::ModelError;
 use crate::models::item_rows::ItemRows;
 use crate::monitor::{Monitor, OnlyCancels, check_cancelled};
 use crate::prepare::Histories;
+use crate::ranking::{ndcg, rank_of};
 
 /// Most events that are predicted.
 const MOST_EVENTS: usize = 4000;
@@ -231,15 +230,11 @@ fn gain(scores: &mut [f64], scale: &[f64], seen: &[ItemIndex], target: ItemIndex
     for item in seen {
         scores[item.get()] = -1.0;
     }
-    let score = |item: usize| scores[item] * scale[item];
-    let own = score(target.get());
-    let is_before = |item: usize| match score(item).total_cmp(&own) {
-        Ordering::Greater => true,
-        Ordering::Equal => item < target.get(),
-        Ordering::Less => false,
+    let score = |item: ItemIndex| match scores[item.get()] {
+        seen if seen < 0.0 => seen,
+        score => score * scale[item.get()],
     };
-    let before = (0..scores.len()).filter(|&item| is_before(item)).count();
-    if before < CUTOFF { 1.0 / (before as f64 + 2.0).log2() } else { 0.0 }
+    ndcg(rank_of(target, scores.len(), score), CUTOFF)
 }
 
 /// About how many steps the score of an event takes: items of its history, times their neighbours, and once through the catalogue.

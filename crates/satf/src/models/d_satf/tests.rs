@@ -7,7 +7,7 @@ use super::core::{ItemSpace, NormalEquations};
 use super::memory::MemoryParams;
 use super::recommender::DSatf;
 use super::*;
-use crate::interactions::{Ids, ItemIndex, Timestamp, UserIndex};
+use crate::interactions::{Clock, Ids, ItemIndex, Timestamp, UserIndex};
 use crate::models::fold_in::FoldIn;
 use crate::models::item_rows::ItemRows;
 use crate::prepare::History;
@@ -19,12 +19,16 @@ const DAY: i64 = 86_400_000_000;
 
 /// One user a sequence of items and times.
 fn histories(num_items: usize, sequences: &[Vec<(u32, i64)>]) -> Histories {
+    histories_by(Clock::Calendar, num_items, sequences)
+}
+
+fn histories_by(clock: Clock, num_items: usize, sequences: &[Vec<(u32, i64)>]) -> Histories {
     let ids = |n: usize| Arc::new(Ids::Integers((0..n as i64).collect()));
     let rows = sequences.iter().enumerate().flat_map(|(user, events)| {
         let row = move |&(item, time)| (UserIndex(user as u32), ItemIndex(item), Timestamp(time));
         events.iter().map(row)
     });
-    Histories::from_ordered_rows(ids(sequences.len()), ids(num_items), rows)
+    Histories::from_ordered_rows(ids(sequences.len()), ids(num_items), clock, rows)
 }
 
 /// Items with times that do not fall, and are equal now and then.
@@ -328,14 +332,44 @@ fn a_key_that_is_given_is_kept() {
     assert!((model.lag_weights().unwrap()[1] - 0.125).abs() < 1e-12);
 }
 
+/// A log of which the later half takes other items than the earlier one, a day between any two events.
+fn changing_tastes(clock: Clock) -> Histories {
+    let sequences: Vec<Vec<(u32, i64)>> = (0..400u32)
+        .map(|user| {
+            let first = if user < 200 { 0 } else { 20 };
+            let item =
+                |at: u32| (first + (user * 7 + at * (1 + user % 5)) % 22, i64::from(user * 8 + at) * DAY);
+            (0..8).map(item).collect()
+        })
+        .collect();
+    histories_by(clock, 42, &sequences)
+}
+
+#[test]
+fn without_times_the_trend_is_off_and_said_to_be() {
+    let config = |trend| DSatfConfig { trend, balance: 0.0, ..Default::default() };
+    let learned = |clock: Clock, trend| {
+        let model = config(trend).fit(&changing_tastes(clock), &()).unwrap();
+        let found = model.learned().into_iter().find(|(key, _)| *key == "trend").map(|(_, value)| value);
+        (found, scores(&*model, &[3, 17, 8]))
+    };
+    let off = learned(Clock::RowOrder, Some(0.0)).1;
+    // Learned, it is 0. Given, it plays no part.
+    assert_eq!(learned(Clock::RowOrder, None), (Some(0.0), off.clone()));
+    assert_eq!(learned(Clock::RowOrder, Some(1.0)), (None, off.clone()));
+    // The same events with times know what is new.
+    assert_ne!(learned(Clock::Calendar, Some(1.0)).1, off);
+    assert_eq!(learned(Clock::Calendar, Some(0.0)).1, off);
+}
+
 /// Scores a history with several variants of one training.
-struct Variants(std::sync::Mutex<Vec<Vec<f32>>>, Vec<Variant>);
+struct Variants(std::sync::Mutex<Vec<Vec<f32>>>, Vec<Table>);
 
 impl crate::monitor::Monitor for Variants {}
 
 impl TrainingMonitor for Variants {
     fn trained(&self, snapshot: &dyn Snapshot) {
-        for &variant in &self.1 {
+        for variant in &self.1 {
             let model = snapshot.variant(variant).unwrap();
             self.0.lock().unwrap().push(scores(&*model, &[3, 17, 8]));
         }
@@ -352,10 +386,8 @@ fn one_training_serves_every_balance_and_ridge() {
         ..Default::default()
     };
     let points = [(0.0, 0.1), (0.4, 0.1), (0.4, 5.0), (1.0, 0.1)];
-    let variants = points.map(|(balance, regularization)| Variant {
-        balance: Some(balance),
-        regularization: Some(regularization),
-        ..Variant::default()
+    let variants = points.map(|(balance, regularization)| {
+        format!("balance = {balance:?}\nregularization = {regularization:?}").parse().unwrap()
     });
     let monitor = Variants(Default::default(), variants.to_vec());
     config(0.2, 1.0).fit(&log, &monitor).unwrap();
@@ -365,6 +397,17 @@ fn one_training_serves_every_balance_and_ridge() {
         assert_eq!(*served, scores(&*trained, &[3, 17, 8]), "{balance} {regularization}");
     }
     assert_ne!(served[1], served[2]);
+}
+
+#[test]
+fn the_training_that_serves_all_has_both_parts() {
+    let tables = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Table>>();
+    let config = DSatfConfig { balance: 0.0, ..Default::default() };
+    let to_train = |texts: &[&str]| config.variant_to_train(&tables(texts));
+    assert_eq!(to_train(&["balance = 0.0", "balance = 0.25", "balance = 1.0"]).unwrap(), 1);
+    assert_eq!(to_train(&["balance = 0.0", "regularization = 2.0"]).unwrap(), 0);
+    assert!(to_train(&["balance = 0.0", "rank = 2"]).unwrap_err().to_string().contains("rank"));
+    assert_eq!(config.variant_keys(), ["balance", "regularization"]);
 }
 
 #[test]

@@ -1,4 +1,7 @@
-//! A bounded top-n with a written tie rule: the higher score first; of equal scores, the lower item index.
+//! From scores to places: a bounded top-n with a written tie rule, and what a place in a list is worth.
+//!
+//! The tie rule holds everywhere: the higher score first; of equal scores, the lower item index. 0 and -0 are equal. Evaluation, recommendation and the
+//! rehearsal of D-SATF rank by it.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -20,7 +23,8 @@ pub struct Scored {
 impl Scored {
     /// Best first.
     fn ranking(self, other: Self) -> Ordering {
-        other.score.total_cmp(&self.score).then(self.item.cmp(&other.item))
+        // The sum makes 0 of -0, of which models give either.
+        (other.score + 0.0).total_cmp(&(self.score + 0.0)).then(self.item.cmp(&other.item))
     }
 }
 
@@ -69,6 +73,35 @@ pub fn top_n(scores: &[f32], n: usize) -> Vec<Scored> {
     best
 }
 
+/// The `n` best items that the history does not hold. Overwrites the scores of seen items.
+pub fn rank_unseen(scores: &mut [f32], history: &[ItemIndex], n: usize) -> Vec<Scored> {
+    for item in history {
+        scores[item.get()] = EXCLUDED;
+    }
+    top_n(scores, n)
+}
+
+/// The rank of an item (from 0) among `num_items`: how many stand before it by the tie rule.
+pub fn rank_of(item: ItemIndex, num_items: usize, score: impl Fn(ItemIndex) -> f64) -> usize {
+    let own = score(item) + 0.0;
+    let is_before = |other: &ItemIndex| match (score(*other) + 0.0).total_cmp(&own) {
+        Ordering::Greater => true,
+        Ordering::Equal => *other < item,
+        Ordering::Less => false,
+    };
+    (0..num_items as u32).map(ItemIndex).filter(is_before).count()
+}
+
+/// What a hit at `rank` (from 0) is worth in NDCG: `1 / log2(rank + 2)`.
+pub fn discount(rank: usize) -> f64 {
+    1.0 / (rank as f64 + 2.0).log2()
+}
+
+/// The NDCG of a list of `cutoff` items with one target, which stands at `rank` (from 0): 0 beyond the list.
+pub fn ndcg(rank: usize, cutoff: usize) -> f64 {
+    if rank < cutoff { discount(rank) } else { 0.0 }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -81,6 +114,7 @@ mod tests {
             scores in prop::collection::vec(
                 prop_oneof![
                     8 => (-3i8..3).prop_map(f32::from),
+                    1 => Just(-0.0),
                     1 => Just(EXCLUDED),
                     1 => Just(f32::INFINITY),
                     1 => Just(f32::NAN),
@@ -97,5 +131,30 @@ mod tests {
             all.truncate(n);
             prop_assert_eq!(top_n(&scores, n), all);
         }
+
+        #[test]
+        fn a_rank_is_the_place_among_all(scores in prop::collection::vec(-3i8..4, 1..40)) {
+            let scores: Vec<f32> =
+                scores.into_iter().map(|score| if score == 3 { -0.0 } else { f32::from(score) }).collect();
+            for (rank, scored) in top_n(&scores, scores.len()).iter().enumerate() {
+                let found = rank_of(scored.item, scores.len(), |item| f64::from(scores[item.get()]));
+                prop_assert_eq!(found, rank);
+            }
+        }
+    }
+
+    #[test]
+    fn a_hit_is_worth_less_the_later_it_comes_and_nothing_beyond_the_list() {
+        let bits = |value: f64| value.to_bits();
+        assert_eq!([0, 2, 6].map(discount).map(bits), [1.0, 0.5, 1.0 / 3.0].map(bits));
+        assert_eq!(bits(ndcg(2, 3)), bits(0.5));
+        assert_eq!(bits(ndcg(3, 3)), bits(0.0));
+    }
+
+    #[test]
+    fn items_seen_are_not_ranked() {
+        let mut scores = [3.0, 1.0, 2.0];
+        let list = rank_unseen(&mut scores, &[ItemIndex(0)], 5);
+        assert_eq!(list.iter().map(|scored| scored.item.0).collect::<Vec<_>>(), [2, 1]);
     }
 }

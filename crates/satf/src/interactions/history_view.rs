@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use crate::interactions::{ItemIndex, OwnedHistory, Timestamp};
+use super::{ItemIndex, OwnedHistory};
 
 /// What somebody did so far: items, oldest first, and which of them were taken at one and the same time.
 ///
@@ -96,9 +96,4 @@ impl<'a> From<&'a History<'_>> for History<'a> {
     fn from(history: &'a History<'_>) -> Self {
         *history
     }
-}
-
-/// For each of these times whether it is that of the one before.
-pub(super) fn marks(times: &[Timestamp]) -> impl Iterator<Item = bool> {
-    times.iter().enumerate().map(|(at, time)| at > 0 && times[at - 1] == *time)
 }
