@@ -4,6 +4,7 @@ mod args;
 mod charts;
 mod commands;
 mod escape;
+mod hints;
 mod misuse;
 mod report;
 mod reproduce;
@@ -18,7 +19,6 @@ use args::{Arguments, Command};
 use clap::Parser;
 use satf::models::Registry;
 use satf::monitor::Cancelled;
-use satf::tune::TuneError;
 
 /// The exit code of a wrong command line, which is also that of the parser.
 const WRONG_COMMAND_LINE: u8 = 2;
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            terminal.say(&format!("error: {}", chain(&error)));
+            terminal.say(&format!("error: {}", hints::chain(&error)));
             ExitCode::from(match error {
                 error if is_cancelled(&error) => signals::exit_code(),
                 error if misuse::is_misuse(&error) => WRONG_COMMAND_LINE,
@@ -91,19 +91,6 @@ fn silence_decoders() {
     }));
 }
 
-/// The error and its causes, without repeating a cause that the message above it already holds.
-fn chain(error: &anyhow::Error) -> String {
-    let mut text = error.to_string();
-    for cause in error.chain().skip(1) {
-        let cause = cause.to_string();
-        if !text.contains(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
-        }
-    }
-    text
-}
-
 /// `satf … | head` closes our output: that is not a failure.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
@@ -112,16 +99,7 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
+/// Whether the work ended because it was asked to.
 fn is_cancelled(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        is_request_to_stop(cause)
-            || cause.is::<terminal::Stopped>()
-            || cause.is::<reproduce::Stopped>()
-            || matches!(cause.downcast_ref(), Some(TuneError::Stopped { .. }))
-    })
-}
-
-/// Whether a cause is the wish to stop; errors that hold it are as transparent as it.
-fn is_request_to_stop(cause: &(dyn std::error::Error + 'static)) -> bool {
-    cause.is::<Cancelled>() || cause.to_string() == Cancelled.to_string()
+    Cancelled::is_cause_of(error.as_ref())
 }

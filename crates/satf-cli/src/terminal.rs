@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use satf::models::{Checkpoints, Iteration, Snapshot, TrainingMonitor};
-use satf::monitor::Monitor;
+use satf::monitor::{Cancelled, Monitor};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -135,7 +135,7 @@ impl Terminal {
         match &self.kept {
             Some(kept)
                 if self.is_cancelled()
-                    && error.chain().any(crate::is_request_to_stop)
+                    && crate::is_cancelled(&error)
                     && holds_a_checkpoint(&kept.folder) =>
             {
                 Stopped(kept.folder.clone()).into()
@@ -221,7 +221,11 @@ impl fmt::Display for Stopped {
     }
 }
 
-impl std::error::Error for Stopped {}
+impl std::error::Error for Stopped {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&Cancelled)
+    }
+}
 
 /// Three decimals, or an exponent where they would not do.
 fn brief(value: f64) -> String {

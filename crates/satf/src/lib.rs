@@ -40,6 +40,7 @@
 //! ```
 
 pub mod byte_size;
+pub mod choice;
 pub mod data;
 pub mod evaluate;
 pub mod factorize;

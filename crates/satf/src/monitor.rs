@@ -3,6 +3,9 @@
 //! A monitor knows no model. What training tells beyond this is in
 //! [`TrainingMonitor`](crate::models::TrainingMonitor).
 
+use std::error::Error;
+use std::io;
+
 /// Watches long work: shows progress, may stop it.
 ///
 /// Every method has a default that does nothing, so `()` is a monitor too.
@@ -23,8 +26,19 @@ impl Monitor for () {}
 
 /// The caller asked the work to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("stopped on request; nothing was written")]
+#[error("stopped on request")]
 pub struct Cancelled;
+
+impl Cancelled {
+    /// Whether an error is the wish to stop, or comes of it: found by its type, however deep it lies among the causes.
+    pub fn is_cause_of(error: &(dyn Error + 'static)) -> bool {
+        // A reader or a writer carries it inside, which is not the source of its error.
+        let carried = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        error.is::<Cancelled>()
+            || carried.is_some_and(|carried| Cancelled::is_cause_of(carried))
+            || error.source().is_some_and(Cancelled::is_cause_of)
+    }
+}
 
 /// A monitor that can stop work and shows nothing: for work that is part of something whose progress is shown.
 pub(crate) struct OnlyCancels<'a>(pub(crate) &'a dyn Monitor);

@@ -63,7 +63,7 @@ fn evaluate(arguments: &EvaluateArguments, registry: &Registry, terminal: &Termi
                 }
                 (Ok(run), report)
             }
-            Err(error) if terminal.is_cancelled() || error.chain().any(crate::is_request_to_stop) => {
+            Err(error) if terminal.is_cancelled() || crate::is_cancelled(&error) => {
                 return Err(error);
             }
             Err(error) => {

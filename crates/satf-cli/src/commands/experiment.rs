@@ -117,14 +117,14 @@ impl Failure {
 
     /// Says on stderr that this model is left out, where others go on.
     pub(crate) fn tell(&self) {
-        tracing::error!("{} is left out: {}", self.label, crate::chain(&self.error));
+        tracing::error!("{} is left out: {}", self.label, crate::hints::chain(&self.error));
     }
 
     /// The failure in the place of a run's JSON.
     pub(crate) fn to_json(&self) -> Map<String, Value> {
         let mut run = names(self.model_name, &self.label);
         run.insert("configuration".into(), self.configuration.clone());
-        run.insert("error".into(), json!(crate::chain(&self.error)));
+        run.insert("error".into(), json!(crate::hints::chain(&self.error)));
         run
     }
 
@@ -174,7 +174,7 @@ pub(crate) fn describe<'a>(outcomes: impl Iterator<Item = Result<&'a Run, &'a Fa
     }
     let mut text = shown.to_string();
     for failure in outcomes.filter_map(Result::err) {
-        text.push_str(&format!("\n{} failed: {}", failure.label, crate::chain(&failure.error)));
+        text.push_str(&format!("\n{} failed: {}", failure.label, crate::hints::chain(&failure.error)));
     }
     text
 }

@@ -32,6 +32,7 @@ use satf::recommend::Model;
 use serde_json::Value;
 
 use crate::args::LogArguments;
+use crate::hints;
 use crate::terminal::Terminal;
 
 /// Reads the log a command was given and says what was skipped.
@@ -41,7 +42,7 @@ fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions
         tracing::warn!(
             "skipped {} bad row(s); the first: {}",
             report.skipped_rows,
-            report.skipped_messages.first().map_or("", |message| message)
+            report.skipped_messages.first().map(|message| hints::skipped_row(message)).unwrap_or_default()
         );
     }
     Ok((interactions, report))

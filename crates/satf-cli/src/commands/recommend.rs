@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use super::items::{FilterItems, Items};
 use crate::args::{FallbackArgument, RecommendArguments};
-use crate::table;
 use crate::terminal::Terminal;
+use crate::{hints, table};
 
 pub(crate) fn run(
     arguments: &RecommendArguments,
@@ -181,7 +181,11 @@ fn many(
         tracing::warn!(
             "{} bad rows skipped; the first: {}",
             table::count(histories.skipped_rows() as usize),
-            histories.skipped_messages().first().map_or("", |message| message)
+            histories
+                .skipped_messages()
+                .first()
+                .map(|message| hints::skipped_row(message))
+                .unwrap_or_default()
         );
     }
     tell(&report, arguments, terminal)

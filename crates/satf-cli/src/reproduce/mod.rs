@@ -72,7 +72,11 @@ impl fmt::Display for Stopped {
     }
 }
 
-impl std::error::Error for Stopped {}
+impl std::error::Error for Stopped {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&Cancelled)
+    }
+}
 
 /// Fills every cell that is not done yet, and gathers them all.
 pub(crate) fn reproduce(request: &Request<'_>, terminal: &Terminal) -> anyhow::Result<Findings> {
@@ -148,7 +152,9 @@ fn fill<'a>(
         let keeping = terminal.keeping_checkpoints_in(store.checkpoints(&planned.name));
         let outcome = match question.answer(partition, &keeping) {
             Ok(outcome) => outcome,
-            Err(error) if terminal.is_cancelled() || error.is::<Cancelled>() => return Err(stopped().into()),
+            Err(error) if terminal.is_cancelled() || crate::is_cancelled(&error) => {
+                return Err(stopped().into());
+            }
             Err(error) => {
                 let can_others = cannot_be_run(&error);
                 let what = format!("{model} on {}, {}", question.dataset.title(), question.task.describe());
@@ -156,8 +162,8 @@ fn fill<'a>(
                 if !can_others {
                     return Err(error);
                 }
-                tracing::error!("left out: {}", crate::chain(&error));
-                failed.push(crate::chain(&error));
+                tracing::error!("left out: {}", crate::hints::chain(&error));
+                failed.push(crate::hints::chain(&error));
                 of -= 1;
                 continue;
             }

@@ -1,5 +1,6 @@
 //! Which column is the user, which the item, which the time: by the names people give them.
 
+use std::fmt;
 use std::path::Path;
 
 use super::error::shown;
@@ -8,12 +9,21 @@ use crate::interactions::Clock;
 
 /// What a column is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub enum Role {
+    /// Ids of users.
     User,
+    /// Ids of items.
     Item,
+    /// Times.
     Time,
-    /// A whole history.
+    /// Whole histories.
     History,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
 }
 
 /// Names by role, the surest first, as [`normalized`] spells them.
@@ -103,7 +113,8 @@ impl Wanted {
 }
 
 impl Role {
-    pub(super) fn name(self) -> &'static str {
+    /// `user`, `item`, `time` or `history`.
+    pub fn name(self) -> &'static str {
         match self {
             Role::User => "user",
             Role::Item => "item",
@@ -275,7 +286,7 @@ fn required(path: &Path, names: &[String], wanted: &Wanted, role: Role) -> Resul
     };
     found.ok_or_else(|| DataError::UnknownColumn {
         path: path.to_owned(),
-        role: role.name(),
+        role,
         wanted: wanted.map(Into::into),
         columns: names.to_vec(),
         nearest: wanted.and_then(|wanted| nearest(names, wanted)),
@@ -376,7 +387,7 @@ mod tests {
         let options = ReadOptions { user_column: Some("custmer".into()), ..ReadOptions::default() };
         let message = chosen(&["customer", "thing", "when"], &options).unwrap_err().to_string();
         for part in
-            ["\"custmer\"", "\"customer\", \"thing\", \"when\"", "did you mean \"customer\"", "--user-column"]
+            ["\"custmer\"", "\"customer\", \"thing\", \"when\"", "did you mean \"customer\"", "user_column"]
         {
             assert!(message.contains(part), "{message}");
         }

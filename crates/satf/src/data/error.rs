@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::{DataHint, Role};
 use crate::byte_size::ByteSize;
 use crate::monitor::Cancelled;
 
@@ -38,8 +39,7 @@ pub enum DataError {
         path: Option<PathBuf>,
     },
     /// The content fits no format that can be told by content.
-    #[error("{}: cannot tell the format: {found}\nhint: say it with --format (one of {})",
-        path.display(), super::Format::names())]
+    #[error("{}: cannot tell the format: {found}\nhint: {}", path.display(), DataHint::GiveFormat)]
     UnknownFormat {
         /// The file.
         path: PathBuf,
@@ -47,12 +47,12 @@ pub enum DataError {
         found: Box<str>,
     },
     /// A column that is needed is not there.
-    #[error("{}", describe_unknown_column(path, role, wanted.as_deref(), columns, nearest.as_deref()))]
+    #[error("{}", describe_unknown_column(path, *role, wanted.as_deref(), columns, nearest.as_deref()))]
     UnknownColumn {
         /// The file.
         path: PathBuf,
-        /// What the column is for: `user`, `item` or `time`.
-        role: &'static str,
+        /// What the column is for.
+        role: Role,
         /// The column asked for; none if no common name was found.
         wanted: Option<Box<str>>,
         /// The columns there are.
@@ -88,7 +88,7 @@ pub enum DataError {
         /// What should stand there.
         expected: Box<str>,
         /// What may help.
-        hint: Option<Box<str>>,
+        hint: Option<DataHint>,
     },
     /// More rows are bad than may be.
     #[error("more than {allowed} bad rows, which is all that may be skipped; the last one: {last}")]
@@ -146,9 +146,8 @@ pub enum DataError {
         limit: usize,
     },
     /// Numbers that cannot all be times in one unit.
-    #[error("times in different units: {first} looks like {}, {second} like {}\n\
-        hint: say the unit with --time-unit seconds, milliseconds, microseconds or nanoseconds",
-        first.looks_like, second.looks_like)]
+    #[error("times in different units: {first} looks like {}, {second} like {}\nhint: {}",
+        first.looks_like, second.looks_like, DataHint::GiveTimeUnit)]
     MixedTimeUnits {
         /// The first time of the log that is not zero.
         first: Box<Place>,
@@ -156,9 +155,8 @@ pub enum DataError {
         second: Box<Place>,
     },
     /// Some files have times and some have not.
-    #[error("{}: {}, unlike the files before it; one log needs one clock\n\
-        hint: --order-is-time reads every file without its times", path.display(),
-        if *has_times { "has times" } else { "has no times" })]
+    #[error("{}: {}, unlike the files before it; one log needs one clock\nhint: {}", path.display(),
+        if *has_times { "has times" } else { "has no times" }, DataHint::OrderIsTime)]
     MixedClocks {
         /// The file that differs.
         path: PathBuf,
@@ -213,11 +211,24 @@ pub enum DataError {
         source: io::Error,
     },
     /// The caller asked to stop.
-    #[error(transparent)]
+    #[error("{0}")]
     Cancelled(#[from] Cancelled),
 }
 
 impl DataError {
+    /// What the caller can do about it, if that is a matter of options. It is part of the error's text.
+    pub fn hint(&self) -> Option<DataHint> {
+        match self {
+            DataError::UnknownFormat { .. } => Some(DataHint::GiveFormat),
+            DataError::UnknownColumn { role, .. } => Some(DataHint::GiveColumn(*role)),
+            DataError::BadRow { hint, .. } => *hint,
+            DataError::TooManyBadRows { last, .. } => last.hint(),
+            DataError::MixedTimeUnits { .. } => Some(DataHint::GiveTimeUnit),
+            DataError::MixedClocks { .. } => Some(DataHint::OrderIsTime),
+            _ => None,
+        }
+    }
+
     pub(super) fn open(path: &Path, source: io::Error) -> Self {
         if is_cancelled(&source) {
             return Cancelled.into();
@@ -235,7 +246,7 @@ impl DataError {
 
 /// Whether an error of a reader or a writer is the wish to stop, in its clothes.
 pub(super) fn is_cancelled(error: &io::Error) -> bool {
-    error.get_ref().and_then(|cause| cause.downcast_ref::<Cancelled>()).is_some()
+    Cancelled::is_cause_of(error)
 }
 
 /// What a decoder says of bytes after the end of what it unpacks.
@@ -267,7 +278,7 @@ impl fmt::Display for Place {
 
 fn describe_unknown_column(
     path: &Path,
-    role: &str,
+    role: Role,
     wanted: Option<&str>,
     columns: &[String],
     nearest: Option<&str>,
@@ -285,12 +296,7 @@ fn describe_unknown_column(
     };
     let nearest =
         nearest.map(|name| format!("; did you mean {}?", shown(name.as_bytes()))).unwrap_or_default();
-    let order =
-        if role == "time" { ", or use --order-is-time if the order of the rows is the time" } else { "" };
-    format!(
-        "{what}; the columns are {there}{nearest}\nhint: name it with --{role}-column \
-         (a name, or a number from 1){order}"
-    )
+    format!("{what}; the columns are {there}{nearest}\nhint: {}", DataHint::GiveColumn(role))
 }
 
 /// What is wrong with a row, before anybody asks where it stands.
@@ -299,7 +305,7 @@ pub(super) struct Fault {
     pub(super) column: Option<Box<str>>,
     pub(super) found: Box<str>,
     pub(super) expected: Box<str>,
-    pub(super) hint: Option<Box<str>>,
+    pub(super) hint: Option<DataHint>,
 }
 
 impl Fault {

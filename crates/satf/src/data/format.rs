@@ -10,6 +10,7 @@ use super::columns::Wanted;
 use super::error::shown;
 use super::source::Source;
 use super::{DataError, time};
+use crate::choice::{UnknownChoice, choose};
 
 /// A format of raw logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,13 +78,10 @@ impl fmt::Display for Format {
 }
 
 impl FromStr for Format {
-    type Err = String;
+    type Err = UnknownChoice;
 
-    fn from_str(name: &str) -> Result<Self, String> {
-        Format::ALL
-            .into_iter()
-            .find(|format| format.name() == name)
-            .ok_or_else(|| format!("{name:?} is no format; use one of {}", Format::names()))
+    fn from_str(name: &str) -> Result<Self, UnknownChoice> {
+        choose(name, Format::ALL.map(|format| (format.name(), format)))
     }
 }
 

@@ -7,7 +7,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::columns::Role;
 use super::error::{Fault, shown};
 use super::log_builder::{Field, MOST, Rejection};
-use super::{DataError, IdType};
+use super::{DataError, DataHint, IdType};
 use crate::interactions::{Id, Ids};
 
 /// Room for an integer written out.
@@ -205,8 +205,7 @@ impl Interner {
             IdType::Auto => expected,
             told => format!("the id of {whose} (of type {told})"),
         };
-        let hint = (is_id && self.id_type != IdType::String)
-            .then(|| format!("--{}-type string reads all these ids as text", self.role.name()).into());
+        let hint = (is_id && self.id_type != IdType::String).then_some(DataHint::ReadIdsAsText(self.role));
         let found = match field {
             Field::Text(text) if is_id => format!("the string {}", shown(text)),
             Field::Integer(_) | Field::Unsigned(_) | Field::Float(_) => {

@@ -201,7 +201,7 @@ mod tests {
         push(&mut builder, Field::Plain(b"x"), Field::Plain(b"")).unwrap_err();
         push(&mut builder, Field::Plain(b"7"), Field::Plain(b"1")).unwrap();
         let message = push(&mut builder, Field::Plain(b"8"), Field::Plain(b"one")).unwrap_err();
-        assert!(message.contains("--item-type string") && message.contains("column i"), "{message}");
+        assert!(message.contains("item_type string") && message.contains("column i"), "{message}");
         let log = builder.finish();
         assert_eq!(**log.users(), Ids::Integers(vec![7]));
         assert_eq!(log.rows().len(), 1);

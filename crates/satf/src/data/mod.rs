@@ -17,6 +17,7 @@ mod error;
 mod file_identity;
 mod format;
 mod gzip;
+mod hint;
 mod history_text;
 mod intake;
 mod interner;
@@ -42,9 +43,11 @@ use std::path::PathBuf;
 
 pub use atomic_file::{check_writable, discard_unfinished, write_atomically};
 pub use boosts::{Boost, read_boosts};
+pub use columns::Role;
 pub use error::{DataError, Place};
 pub use file_identity::FileIdentity;
 pub use format::Format;
+pub use hint::DataHint;
 pub use history_text::{HistoryTextError, parse_history};
 pub use options::{FileReport, IdType, ReadOptions, ReadReport, TimeUnit};
 pub use recommendations::{

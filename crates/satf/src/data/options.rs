@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::Format;
+use crate::choice::{UnknownChoice, choose};
 
 /// How to read a log. The default finds everything out by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,7 +61,13 @@ impl TimeUnit {
         TimeUnit::Nanoseconds,
     ];
 
-    /// The unit's name on the command line.
+    /// Every unit that numbers can be told to be in, for messages.
+    pub(super) fn told_names() -> String {
+        let [_, told @ .., last] = TimeUnit::ALL.map(TimeUnit::name);
+        format!("{} or {last}", told.join(", "))
+    }
+
+    /// The unit's name.
     pub fn name(self) -> &'static str {
         match self {
             TimeUnit::Auto => "auto",
@@ -88,7 +95,7 @@ impl IdType {
     /// Every type.
     pub const ALL: [IdType; 3] = [IdType::Auto, IdType::Integer, IdType::String];
 
-    /// The type's name on the command line.
+    /// The type's name.
     pub fn name(self) -> &'static str {
         match self {
             IdType::Auto => "auto",
@@ -111,22 +118,18 @@ impl fmt::Display for IdType {
 }
 
 impl FromStr for TimeUnit {
-    type Err = String;
+    type Err = UnknownChoice;
 
-    fn from_str(name: &str) -> Result<Self, String> {
-        TimeUnit::ALL.into_iter().find(|unit| unit.name() == name).ok_or_else(|| {
-            format!("{name:?} is no time unit; use {}", TimeUnit::ALL.map(TimeUnit::name).join(", "))
-        })
+    fn from_str(name: &str) -> Result<Self, UnknownChoice> {
+        choose(name, TimeUnit::ALL.map(|unit| (unit.name(), unit)))
     }
 }
 
 impl FromStr for IdType {
-    type Err = String;
+    type Err = UnknownChoice;
 
-    fn from_str(name: &str) -> Result<Self, String> {
-        IdType::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
-            format!("{name:?} is no id type; use {}", IdType::ALL.map(IdType::name).join(", "))
-        })
+    fn from_str(name: &str) -> Result<Self, UnknownChoice> {
+        choose(name, IdType::ALL.map(|kind| (kind.name(), kind)))
     }
 }
 

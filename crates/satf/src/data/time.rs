@@ -362,11 +362,9 @@ mod tests {
         let fine = read_with(TimeUnit::Auto, &["0", "1500000000000", "0.0", "1500000000001"]);
         assert_eq!(fine, Ok(vec![0, 1_500_000_000_000_000, 0, 1_500_000_000_001_000]));
         let message = read_with(TimeUnit::Auto, &["1500000000", "1500000000000"]).unwrap_err();
-        for part in [
-            "1500000000\" (log, line 1) looks like seconds",
-            "(log, line 2) like milliseconds",
-            "--time-unit",
-        ] {
+        for part in
+            ["1500000000\" (log, line 1) looks like seconds", "(log, line 2) like milliseconds", "time_unit"]
+        {
             assert!(message.contains(part), "{message}");
         }
         assert!(read_with(TimeUnit::Auto, &["2017-12-17", "1500000000"]).is_err());

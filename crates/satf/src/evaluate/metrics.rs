@@ -58,6 +58,11 @@ impl Metric {
     }
 }
 
+/// A text that is no metric.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}': expected NDCG, HR or MRR, then @ and a cut-off, such as NDCG@10")]
+pub struct UnknownMetric(pub String);
+
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.measure.name(), self.cutoff)
@@ -65,10 +70,10 @@ impl fmt::Display for Metric {
 }
 
 impl FromStr for Metric {
-    type Err = String;
+    type Err = UnknownMetric;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let error = || format!("'{text}': expected NDCG, HR or MRR, then @ and a cut-off, such as NDCG@10");
+    fn from_str(text: &str) -> Result<Self, UnknownMetric> {
+        let error = || UnknownMetric(text.to_owned());
         let (name, cutoff) = text.split_once('@').ok_or_else(error)?;
         let measure = Measure::ALL.into_iter().find(|m| m.name().eq_ignore_ascii_case(name));
         let cutoff = cutoff.parse().ok().filter(|&cutoff: &usize| cutoff > 0);

@@ -10,9 +10,9 @@ mod protocol;
 
 pub use compare::{CompareOptions, Difference, compare};
 pub use early_stopping::{Best, EarlyStopping, EarlyStoppingOutcome};
-pub use metrics::{Estimate, Measure, Metric, ResampleUnit};
+pub use metrics::{Estimate, Measure, Metric, ResampleUnit, UnknownMetric};
 pub use order::{FileOrder, OrderCheck, OrderEffect, OrderError, OrderOptions, Verdict, check_order};
-pub use per_event::{PairedEvents, PerEvent, PerEventError, write_per_event};
+pub use per_event::{PairedEvents, PerEvent, PerEventError, PerEventHint, write_per_event};
 pub(crate) use protocol::histories_at_once;
 pub use protocol::{EvaluateError, EvaluateOptions, Evaluation, SeenPolicy, evaluate};
 

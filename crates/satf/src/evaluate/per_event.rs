@@ -4,6 +4,7 @@
 //! without times), `history_length`, `rank` (of the target, from 1; empty beyond the largest cut-off), then one
 //! column a metric, such as `NDCG@10`.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -43,8 +44,8 @@ pub enum PerEventError {
         /// What the system says.
         source: io::Error,
     },
-    /// The file is not one that `satf evaluate --per-event` writes.
-    #[error("{}: not per-event results: {reason}; hint: write them with satf evaluate --per-event FILE", path.display())]
+    /// The file is not one that [`write_per_event`] writes.
+    #[error("{}: not per-event results: {reason}; hint: {}", path.display(), PerEventHint::WriteThem)]
     Content {
         /// The file.
         path: PathBuf,
@@ -61,6 +62,30 @@ pub enum PerEventError {
         /// `event` or `metric`.
         what: &'static str,
     },
+}
+
+/// What the caller can do about a [`PerEventError`]. Its text ends that of the error, after `hint: `; a program with options of its
+/// own says it in its own words instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PerEventHint {
+    /// Write per-event results first.
+    WriteThem,
+}
+
+impl fmt::Display for PerEventHint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PerEventHint::WriteThem => f.write_str("write_per_event writes them"),
+        }
+    }
+}
+
+impl PerEventError {
+    /// What the caller can do about it. It is part of the error's text.
+    pub fn hint(&self) -> Option<PerEventHint> {
+        matches!(self, PerEventError::Content { .. }).then_some(PerEventHint::WriteThem)
+    }
 }
 
 /// Which event a row speaks of. The last number counts repeats of the same user, item and time.

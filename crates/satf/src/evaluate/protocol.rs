@@ -3,9 +3,10 @@
 use std::str::FromStr;
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::metrics::{Estimate, Measure, Metric, ResampleUnit, number_users};
+use crate::choice::{UnknownChoice, choose};
 use crate::models::Recommender;
 use crate::monitor::{Cancelled, Monitor, check_cancelled};
 use crate::prepare::{EventCounts, History, Holdout};
@@ -15,7 +16,7 @@ use crate::ranking::{EXCLUDED, Scored, rank_unseen};
 const BATCH_BYTES: usize = 64 << 20;
 
 /// Which items are left out of an event's ranking.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SeenPolicy {
     /// Those of the event's own history.
@@ -27,14 +28,10 @@ pub enum SeenPolicy {
 }
 
 impl FromStr for SeenPolicy {
-    type Err = String;
+    type Err = UnknownChoice;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "own" => Ok(SeenPolicy::Own),
-            "pooled" => Ok(SeenPolicy::Pooled),
-            _ => Err(format!("'{text}': expected own or pooled")),
-        }
+    fn from_str(text: &str) -> Result<Self, UnknownChoice> {
+        choose(text, [("own", SeenPolicy::Own), ("pooled", SeenPolicy::Pooled)])
     }
 }
 
@@ -90,7 +87,7 @@ pub enum EvaluateError {
         holdout: usize,
     },
     /// The caller asked to stop.
-    #[error(transparent)]
+    #[error("{0}")]
     Cancelled(#[from] Cancelled),
 }
 

@@ -61,7 +61,7 @@ pub enum FactorizeError {
         allowed: u64,
     },
     /// The caller asked to stop.
-    #[error(transparent)]
+    #[error("{0}")]
     Cancelled(#[from] Cancelled),
 }
 

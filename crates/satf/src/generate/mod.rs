@@ -29,7 +29,7 @@ pub enum GenerateError {
         faults: Vec<Fault>,
     },
     /// The caller asked to stop.
-    #[error(transparent)]
+    #[error("{0}")]
     Cancelled(#[from] Cancelled),
 }
 

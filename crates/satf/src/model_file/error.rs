@@ -1,5 +1,6 @@
 //! What can be wrong with a model file.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -27,7 +28,7 @@ pub enum ModelFileError {
         source: io::Error,
     },
     /// Something else than a model.
-    #[error("{}: not a satf model file: {reason}; hint: satf train LOG -o FILE writes one", path.display())]
+    #[error("{}: not a satf model file: {reason}; hint: {}", path.display(), ModelFileHint::SaveOne)]
     NotAModel {
         /// The file.
         path: PathBuf,
@@ -91,5 +92,29 @@ fn where_to_find(model: &str) -> String {
             )
         }
         None => "; load the file with Model::load_with and a registry that has it".to_owned(),
+    }
+}
+
+/// What the caller can do about a [`ModelFileError`]. Its text ends that of the error, after `hint: `; a program with options of
+/// its own says it in its own words instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelFileHint {
+    /// Train a model and save it first.
+    SaveOne,
+}
+
+impl fmt::Display for ModelFileHint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ModelFileHint::SaveOne => f.write_str("Model::save writes one"),
+        }
+    }
+}
+
+impl ModelFileError {
+    /// What the caller can do about it, where that is more than to train again. It is part of the error's text.
+    pub fn hint(&self) -> Option<ModelFileHint> {
+        matches!(self, ModelFileError::NotAModel { .. }).then_some(ModelFileHint::SaveOne)
     }
 }

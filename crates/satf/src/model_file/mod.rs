@@ -30,7 +30,7 @@ mod manifest;
 mod read;
 mod write;
 
-pub use error::ModelFileError;
+pub use error::{ModelFileError, ModelFileHint};
 pub use manifest::{Dataset, Manifest, Validation, content_hash};
 pub(crate) use read::{Content, read};
 pub(crate) use write::{tensors, write};

@@ -79,7 +79,7 @@ pub enum ModelError {
         reason: String,
     },
     /// The caller asked to stop.
-    #[error(transparent)]
+    #[error("{0}")]
     Cancelled(#[from] Cancelled),
 }
 

@@ -7,6 +7,7 @@
 
 use std::str::FromStr;
 
+use crate::choice::{UnknownChoice, choose};
 use half::f16;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -36,13 +37,11 @@ impl Quantization {
 }
 
 impl FromStr for Quantization {
-    type Err = String;
+    type Err = UnknownChoice;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Quantization::None, Quantization::Half, Quantization::Int8]
-            .into_iter()
-            .find(|kind| kind.name() == text)
-            .ok_or_else(|| format!("'{text}': expected none, half or int8"))
+    fn from_str(text: &str) -> Result<Self, UnknownChoice> {
+        let all = [Quantization::None, Quantization::Half, Quantization::Int8];
+        choose(text, all.map(|kind| (kind.name(), kind)))
     }
 }
 

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use crate::choice::{UnknownChoice, choose};
 use crate::interactions::Interactions;
 
 /// What to do with rows that share user and item.
@@ -20,15 +21,11 @@ pub enum Duplicates {
 }
 
 impl FromStr for Duplicates {
-    type Err = String;
+    type Err = UnknownChoice;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "last" => Ok(Duplicates::Last),
-            "first" => Ok(Duplicates::First),
-            "all" => Ok(Duplicates::All),
-            _ => Err(format!("'{text}': expected last, first or all")),
-        }
+    fn from_str(text: &str) -> Result<Self, UnknownChoice> {
+        let choices = [("last", Duplicates::Last), ("first", Duplicates::First), ("all", Duplicates::All)];
+        choose(text, choices)
     }
 }
 

@@ -15,7 +15,9 @@ pub use core::p_core;
 pub use duplicates::{Duplicates, count_duplicates, resolve_duplicates};
 pub use histories::{Histories, popularity_weights};
 pub use offset::{Offset, OffsetError};
-pub use split::{Event, EventCounts, Holdout, Partition, Split, SplitError, SplitScheme};
+pub use split::{
+    Emptiness, Event, EventCounts, Holdout, Partition, Split, SplitError, SplitHint, SplitScheme,
+};
 pub use statistics::{Statistics, count_tied_rows, iso};
 pub use suggestion::{suggest_offset, suggest_offsets_by_share};
 pub use ties::{TiePolicy, Timeline};

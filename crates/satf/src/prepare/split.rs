@@ -7,6 +7,7 @@
 //! one of a user unknown to the training part) is not scored, it only starts the history; every other holdout
 //! event is one prediction from the training items and this user's earlier holdout items.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -43,14 +44,14 @@ pub enum SplitScheme {
 pub enum SplitError {
     /// The log has an order but no times.
     #[error(
-        "this log has no times, only an order, so it cannot be cut at {0} before its end; hint: --split leave-one-out"
+        "this log has no times, only an order, so it cannot be cut at {0} before its end; hint: {hint}",
+        hint = SplitHint::LeaveOneOut
     )]
     NoTimes(Offset),
     /// The offsets reach back past the first row.
     #[error(
-        "no row is left for training: {}{test} before {last} reach back past the first row at {first}; \
-         hint: choose a shorter time",
-        valid.map(|valid| format!("{valid} and ")).unwrap_or_default()
+        "no row is left for training: {}{test} before {last} reach back past the first row at {first}; hint: {hint}",
+        valid.map(|valid| format!("{valid} and ")).unwrap_or_default(), hint = SplitHint::ShorterOffsets
     )]
     OffsetTooLong {
         /// Validation offset, if there is a validation part.
@@ -63,12 +64,12 @@ pub enum SplitError {
         last: String,
     },
     /// A holdout part has no row.
-    #[error("the {part} part has no rows{hint}")]
+    #[error("the {part} part has no rows{reason}")]
     EmptyHoldout {
         /// Which one.
         part: &'static str,
-        /// What to do.
-        hint: &'static str,
+        /// Why.
+        reason: Emptiness,
     },
     /// No event of the holdout can be predicted.
     #[error(
@@ -93,6 +94,63 @@ pub enum SplitError {
         /// How many there are.
         found: usize,
     },
+}
+
+/// Why a holdout part has no row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Emptiness {
+    /// Nothing happened in that time.
+    ShortOffset,
+    /// The log itself has no row.
+    EmptyLog,
+    /// No user has three events, of which one trains, one validates and one tests.
+    ShortHistories,
+}
+
+impl fmt::Display for Emptiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Emptiness::ShortOffset => write!(f, "; hint: {}", SplitHint::LongerOffset),
+            Emptiness::EmptyLog => f.write_str(": the log is empty"),
+            Emptiness::ShortHistories => f.write_str(": no user has three events or more"),
+        }
+    }
+}
+
+/// What the caller can do about a [`SplitError`]. Its text ends that of the error, after `hint: `; a program with options of its
+/// own says it in its own words instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SplitHint {
+    /// Split by [`SplitScheme::LeaveOneOut`], which needs no times.
+    LeaveOneOut,
+    /// Hold back less.
+    ShorterOffsets,
+    /// Hold back more.
+    LongerOffset,
+}
+
+impl fmt::Display for SplitHint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SplitHint::LeaveOneOut => "split by leave-one-out",
+            SplitHint::ShorterOffsets => "choose a shorter time",
+            SplitHint::LongerOffset => "choose a longer offset",
+        })
+    }
+}
+
+impl SplitError {
+    /// What the caller can do about it. It is part of the error's text.
+    pub fn hint(&self) -> Option<SplitHint> {
+        match self {
+            SplitError::NoTimes(_) => Some(SplitHint::LeaveOneOut),
+            SplitError::OffsetTooLong { .. } => Some(SplitHint::ShorterOffsets),
+            SplitError::EmptyHoldout { reason: Emptiness::ShortOffset, .. } => Some(SplitHint::LongerOffset),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -233,7 +291,7 @@ impl<'a> Split<'a> {
             self.holdout(&train, &user_ranks, &item_ranks, &rows_of(|part, holdout| part == holdout));
         let EventCounts { rows, scored, dropped_unknown_items, unscored_first, .. } = holdout.counts;
         if rows == 0 {
-            return Err(SplitError::EmptyHoldout { part: name, hint: "; hint: choose a longer offset" });
+            return Err(SplitError::EmptyHoldout { part: name, reason: Emptiness::ShortOffset });
         }
         if scored == 0 {
             let (unknown_items, unscored) = (dropped_unknown_items, unscored_first);
@@ -321,7 +379,7 @@ fn calendar_parts(
         return Err(SplitError::NoTimes(test));
     }
     let (Some(first), Some(last)) = (timeline.rows.first(), timeline.rows.last()) else {
-        return Err(SplitError::EmptyHoldout { part: "test", hint: ": the log is empty" });
+        return Err(SplitError::EmptyHoldout { part: "test", reason: Emptiness::EmptyLog });
     };
     let too_long = || SplitError::OffsetTooLong { valid, test, first: iso(first.time), last: iso(last.time) };
     let test_from = test.before(last.time).ok_or_else(too_long)?;
@@ -360,6 +418,6 @@ fn leave_one_out_parts(timeline: &Timeline<'_>) -> Result<Vec<Part>, SplitError>
     if parts.contains(&Part::Test) {
         Ok(parts)
     } else {
-        Err(SplitError::EmptyHoldout { part: "test", hint: ": no user has three events or more" })
+        Err(SplitError::EmptyHoldout { part: "test", reason: Emptiness::ShortHistories })
     }
 }

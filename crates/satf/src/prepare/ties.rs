@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::histories::Histories;
 use super::statistics::count_tied_rows;
+use crate::choice::{UnknownChoice, choose};
 use crate::interactions::{Interaction, Interactions};
 
 /// What the order of one user's rows with equal times is.
@@ -29,16 +30,25 @@ pub enum TiePolicy {
     Basket,
 }
 
-impl FromStr for TiePolicy {
-    type Err = String;
+impl TiePolicy {
+    /// Every policy.
+    pub const ALL: [TiePolicy; 3] = [TiePolicy::File, TiePolicy::Shuffle, TiePolicy::Basket];
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "file" => Ok(TiePolicy::File),
-            "shuffle" => Ok(TiePolicy::Shuffle),
-            "basket" => Ok(TiePolicy::Basket),
-            _ => Err(format!("'{text}': expected file, shuffle or basket")),
+    /// The policy's name, in settings and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            TiePolicy::File => "file",
+            TiePolicy::Shuffle => "shuffle",
+            TiePolicy::Basket => "basket",
         }
+    }
+}
+
+impl FromStr for TiePolicy {
+    type Err = UnknownChoice;
+
+    fn from_str(text: &str) -> Result<Self, UnknownChoice> {
+        choose(text, TiePolicy::ALL.map(|policy| (policy.name(), policy)))
     }
 }
 

@@ -36,7 +36,7 @@ pub enum StreamError {
     #[error(transparent)]
     Recommend(#[from] RecommendError),
     /// The caller asked to stop.
-    #[error(transparent)]
+    #[error("{0}")]
     Cancelled(#[from] Cancelled),
 }
 

@@ -1,11 +1,14 @@
 //! What can go wrong with a search.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::study::{FORMAT, STUDY};
 use crate::evaluate::EvaluateError;
 use crate::fault::lines;
 use crate::models::{ConfigError, ModelError};
+use crate::monitor::Cancelled;
 
 /// Why a search cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +51,8 @@ pub enum TuneError {
     #[error(transparent)]
     Configuration(#[from] ConfigError),
     /// A file of the study cannot be read or written.
-    #[error("{}: cannot {action}: {source}{hint}", path.display())]
+    #[error("{}: cannot {action}: {source}{}", path.display(),
+        hint.map(|hint| format!("; hint: {hint}")).unwrap_or_default())]
     File {
         /// Which file.
         path: PathBuf,
@@ -57,19 +61,19 @@ pub enum TuneError {
         /// Why it failed.
         source: io::Error,
         /// What to do.
-        hint: &'static str,
+        hint: Option<TuneHint>,
     },
-    /// The folder does not hold a study, or a damaged one.
-    #[error("{}: {reason}", path.display())]
+    /// The folder does not hold a study, or a damaged one, or a space cannot be read.
+    #[error("{}: {damage}", path.display())]
     Damaged {
         /// Which file or folder.
         path: PathBuf,
         /// What is wrong with it.
-        reason: String,
+        damage: Damage,
     },
-    /// The folder holds the study of another command.
-    #[error("{} holds another study, which differs in:{}\nhint: repeat its command, or give another folder with --study",
-        folder.display(), lines(differences))]
+    /// The folder holds another study.
+    #[error("{} holds another study, which differs in:{}\nhint: {}",
+        folder.display(), lines(differences), TuneHint::RepeatOrMove)]
     OtherStudy {
         /// The folder.
         folder: PathBuf,
@@ -77,7 +81,7 @@ pub enum TuneError {
         differences: Vec<String>,
     },
     /// Another process writes the study.
-    #[error("another run is at work on the study {}; wait for it, or stop it, then run this command again", .0.display())]
+    #[error("another run is at work on the study {}; hint: {}", .0.display(), TuneHint::Wait)]
     Locked(PathBuf),
     /// Every trial failed.
     #[error("none of {trials} trials could be scored; the first: {reason}")]
@@ -102,8 +106,8 @@ pub enum TuneError {
         reason: String,
     },
     /// The caller asked to stop.
-    #[error("stopped on request after {done} of {asked} trials, all of them kept in {}; the same command goes on from there",
-        folder.display())]
+    #[error("stopped on request after {done} of {asked} trials, all of them kept in {}; {}",
+        folder.display(), TuneHint::GoOn)]
     Stopped {
         /// Trials done.
         done: usize,
@@ -111,26 +115,151 @@ pub enum TuneError {
         asked: usize,
         /// The study.
         folder: PathBuf,
+        /// By which every error of this kind is known.
+        source: Cancelled,
     },
 }
 
+/// What is wrong with a file or folder of a search.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Damage {
+    /// No study is in the folder.
+    NoStudy,
+    /// The folder is neither empty nor a study: it holds this.
+    Stranger(String),
+    /// A study of another release, with this format.
+    Format(serde_json::Value),
+    /// A file that is not what a study writes: what the parser says.
+    Content(String),
+    /// A space that is not TOML: what the parser says.
+    NotToml(String),
+    /// A line of the trial log that cannot be read.
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What the parser says.
+        reason: String,
+    },
+    /// A trial that is there twice.
+    Repeated {
+        /// The line of the second one, counted from 1.
+        line: usize,
+        /// The trial.
+        trial: usize,
+    },
+    /// A trial that this search would not have tried.
+    OtherTrial {
+        /// The trial.
+        trial: usize,
+        /// Its keys.
+        kept: serde_json::Value,
+        /// The keys that this search would try.
+        asked: serde_json::Value,
+    },
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Damage::NoStudy => {
+                write!(f, "no study here: expected a folder with {STUDY}, {}", TuneHint::StudyIsMade)
+            }
+            Damage::Stranger(name) => {
+                write!(f, "it holds {name} but no study ({STUDY}); hint: {}", TuneHint::EmptyFolder)
+            }
+            Damage::Format(found) => {
+                write!(f, "format {found}: expected {FORMAT}; another release of satf wrote it")
+            }
+            Damage::Content(reason) => write!(f, "not what a study writes: {reason}"),
+            Damage::NotToml(reason) => write!(f, "not TOML: {reason}"),
+            Damage::Line { line, reason } => {
+                write!(f, "line {line} is damaged: {reason}; hint: {}", TuneHint::NewStudy)
+            }
+            Damage::Repeated { line, trial } => write!(f, "line {line}: trial {trial} is there twice"),
+            Damage::OtherTrial { trial, kept, asked } => {
+                let hint = TuneHint::NewStudy;
+                write!(f, "trial {trial} has {kept}, where this search would try {asked}; hint: {hint}")
+            }
+        }
+    }
+}
+
+/// What the caller can do about a [`TuneError`]. Its text is part of the error's; a program with options of its own says it in its
+/// own words instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TuneHint {
+    /// Begin a study, or give the folder of one.
+    StudyIsMade,
+    /// Give a folder that is empty or not there yet.
+    EmptyFolder,
+    /// Begin a new study.
+    NewStudy,
+    /// Give a folder that can be written to.
+    WritableFolder,
+    /// Free some space and ask again: nothing is lost.
+    FreeSpace,
+    /// Ask for the same as before, or give another folder.
+    RepeatOrMove,
+    /// Wait for the other run, or stop it.
+    Wait,
+    /// Ask for the same again: the search goes on where it stopped.
+    GoOn,
+}
+
+impl fmt::Display for TuneHint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TuneHint::StudyIsMade => "as Study::open makes it",
+            TuneHint::EmptyFolder => "give an empty or new folder",
+            TuneHint::NewStudy => "begin a new study",
+            TuneHint::WritableFolder => "choose a folder you may write to",
+            TuneHint::FreeSpace => "what was done is kept: free some space and search again",
+            TuneHint::RepeatOrMove => "ask for the same again, or give another folder",
+            TuneHint::Wait => "wait for it, or stop it, then try again",
+            TuneHint::GoOn => "the same search goes on from there",
+        })
+    }
+}
+
 impl TuneError {
+    /// What the caller can do about it, if that is a matter of the request. It is part of the error's text.
+    pub fn hint(&self) -> Option<TuneHint> {
+        match self {
+            TuneError::File { hint, .. } => *hint,
+            TuneError::Damaged { damage, .. } => match damage {
+                Damage::NoStudy => Some(TuneHint::StudyIsMade),
+                Damage::Stranger(_) => Some(TuneHint::EmptyFolder),
+                Damage::Line { .. } | Damage::OtherTrial { .. } => Some(TuneHint::NewStudy),
+                _ => None,
+            },
+            TuneError::OtherStudy { .. } => Some(TuneHint::RepeatOrMove),
+            TuneError::Locked(_) => Some(TuneHint::Wait),
+            TuneError::Stopped { .. } => Some(TuneHint::GoOn),
+            _ => None,
+        }
+    }
+
     pub(super) fn file(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> TuneError {
         move |source| {
             let hint = match source.kind() {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    "; hint: choose a folder you may write to with --study"
+                    Some(TuneHint::WritableFolder)
                 }
-                io::ErrorKind::StorageFull => {
-                    "; what was done is kept: free some space and run the same command again"
-                }
-                _ => "",
+                io::ErrorKind::StorageFull => Some(TuneHint::FreeSpace),
+                _ => None,
             };
             TuneError::File { path: path.to_owned(), action, source, hint }
         }
     }
 
-    pub(super) fn damaged(path: &Path, reason: impl Into<String>) -> TuneError {
-        TuneError::Damaged { path: path.to_owned(), reason: reason.into() }
+    pub(super) fn damaged(path: &Path, damage: Damage) -> TuneError {
+        TuneError::Damaged { path: path.to_owned(), damage }
+    }
+
+    /// What was read is not what a study writes.
+    pub(super) fn content(path: &Path, reason: &impl fmt::Display) -> TuneError {
+        TuneError::damaged(path, Damage::Content(reason.to_string()))
     }
 }

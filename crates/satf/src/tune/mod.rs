@@ -20,7 +20,7 @@ mod study;
 mod tpe;
 mod trial;
 
-pub use error::TuneError;
+pub use error::{Damage, TuneError, TuneHint};
 pub use grid::Grid;
 pub use runner::{Progress, Refit, SearchOptions, refit, search};
 pub use sampler::{Axis, Candidates, Observation, Proposals, Sampler};

@@ -13,10 +13,10 @@ use toml::Table;
 use super::sampler::{Observation, Proposals, Sampler};
 use super::study::{elapsed, seconds_left};
 use super::trial::{Failure, Scoring};
-use super::{Best, Grid, Limits, Study, Trial, TuneError, best_of};
+use super::{Best, Damage, Grid, Limits, Study, Trial, TuneError, best_of};
 use crate::evaluate::{EvaluateError, EvaluateOptions, Evaluation, evaluate};
 use crate::models::{Configured, ModelEntry, ModelError, TrainingMonitor};
-use crate::monitor::check_cancelled;
+use crate::monitor::{Cancelled, check_cancelled};
 use crate::prepare::Partition;
 
 /// What to search with.
@@ -159,6 +159,7 @@ impl<'a> Desk<'a> {
                 done: shared.study.trials().len(),
                 asked: self.asked,
                 folder: shared.study.folder().to_owned(),
+                source: Cancelled,
             });
         }
         Ok(())
@@ -236,12 +237,9 @@ impl<'a> Desk<'a> {
             // Keys were parsed from text: compare them as such.
             let keys = self.options.grid.keys(point);
             if !same_keys(&kept.keys, &keys) {
-                let reason = format!(
-                    "trial {trial} has {}, where this search would try {}; hint: begin a new study",
-                    Value::Object(kept.keys.clone()),
-                    Value::Object(keys)
-                );
-                return Err(TuneError::damaged(shared.study.folder(), reason));
+                let (kept, asked) = (Value::Object(kept.keys.clone()), Value::Object(keys));
+                let damage = Damage::OtherTrial { trial, kept, asked };
+                return Err(TuneError::damaged(shared.study.folder(), damage));
             }
             observations.push(Observation { point, value: kept.best().map(|score| score.value) });
         }
@@ -297,12 +295,12 @@ pub fn refit(
             .find_map(|trial| trial.error.clone())
             .unwrap_or_else(|| "none was run".to_owned()),
     })?;
-    let stopped =
-        || TuneError::Stopped { done: trials.len(), asked: trials.len(), folder: study.folder().to_owned() };
+    let (done, folder) = (trials.len(), study.folder());
+    let stopped = || TuneError::Stopped { done, asked: done, folder: folder.to_owned(), source: Cancelled };
     let mut settings = base.clone();
     for (key, value) in &best.keys {
         let value = toml::Value::try_from(value).map_err(|error| {
-            TuneError::damaged(study.folder(), format!("trial {}: {key} = {value}: {error}", best.trial))
+            TuneError::content(study.folder(), &format!("trial {}: {key} = {value}: {error}", best.trial))
         })?;
         settings.insert(key.clone(), value);
     }

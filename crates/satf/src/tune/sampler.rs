@@ -12,6 +12,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::tpe;
+use crate::choice::{UnknownChoice, choose};
 
 /// How points are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,15 +28,12 @@ pub enum Sampler {
 }
 
 impl FromStr for Sampler {
-    type Err = String;
+    type Err = UnknownChoice;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "exhaustive" => Ok(Sampler::Exhaustive),
-            "random" => Ok(Sampler::Random),
-            "tpe" => Ok(Sampler::Tpe),
-            _ => Err(format!("'{text}': expected random, tpe or exhaustive")),
-        }
+    fn from_str(text: &str) -> Result<Self, UnknownChoice> {
+        let choices =
+            [("random", Sampler::Random), ("tpe", Sampler::Tpe), ("exhaustive", Sampler::Exhaustive)];
+        choose(text, choices)
     }
 }
 

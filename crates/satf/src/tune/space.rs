@@ -14,8 +14,8 @@ use std::path::Path;
 use serde_json::{Map, json};
 use toml::{Table, Value};
 
-use super::TuneError;
 use super::constraint::Constraint;
+use super::{Damage, TuneError};
 use crate::models::{ModelEntry, nearest};
 
 /// Most values a key may have.
@@ -81,7 +81,7 @@ impl Space {
         let name = path.display().to_string();
         let table = text.parse::<Table>().map_err(|error| TuneError::Damaged {
             path: path.to_owned(),
-            reason: format!("not TOML: {}", error.to_string().trim_end().replace('\n', "\n  ")),
+            damage: Damage::NotToml(error.to_string().trim_end().replace('\n', "\n  ")),
         })?;
         Space::from_table(&name, &table)
     }

@@ -20,17 +20,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Best, Trial, TuneError, best_of};
+use super::{Best, Damage, Trial, TuneError, best_of};
 use crate::data::write_atomically;
 
-const STUDY: &str = "study.json";
+pub(super) const STUDY: &str = "study.json";
 const TRIALS: &str = "trials.jsonl";
 const RESULT: &str = "result.json";
 const BEST: &str = "best.toml";
 const CHECKPOINTS: &str = "checkpoints";
 const LOCK: &str = "study.lock";
 /// What `study.json` looks like; a later format gets a higher number.
-const FORMAT: u64 = 1;
+pub(super) const FORMAT: u64 = 1;
 /// How often a lock is tried before the study counts as busy.
 const LOCK_ATTEMPTS: usize = 10;
 
@@ -118,14 +118,13 @@ impl Study {
     /// Adds a trial. It is safely on disk when this returns, and it is returned as it will be read back.
     pub(super) fn append(&mut self, trial: &Trial) -> Result<Trial, TuneError> {
         let path = self.folder.join(TRIALS);
-        let mut line =
-            serde_json::to_vec(trial).map_err(|error| TuneError::damaged(&path, error.to_string()))?;
+        let mut line = serde_json::to_vec(trial).map_err(|error| TuneError::content(&path, &error))?;
         line.push(b'\n');
         self.log.write_all(&line).map_err(TuneError::file(&path, "add a trial"))?;
         self.log.sync_data().map_err(TuneError::file(&path, "sync the trial log"))?;
         // A search that goes on has to see what one that comes back will see.
         let trial: Trial =
-            serde_json::from_slice(&line).map_err(|error| TuneError::damaged(&path, error.to_string()))?;
+            serde_json::from_slice(&line).map_err(|error| TuneError::content(&path, &error))?;
         let place = self.trials.partition_point(|other| other.trial < trial.trial);
         self.trials.insert(place, trial.clone());
         Ok(trial)
@@ -199,12 +198,7 @@ pub struct Status {
 impl Status {
     /// Reads a study without disturbing it.
     pub fn read(folder: &Path) -> Result<Status, TuneError> {
-        let study = read_study(folder)?.ok_or_else(|| {
-            TuneError::damaged(
-                folder,
-                format!("no study here: expected a folder with {STUDY}, made by satf tune"),
-            )
-        })?;
+        let study = read_study(folder)?.ok_or_else(|| TuneError::damaged(folder, Damage::NoStudy))?;
         let path = folder.join(TRIALS);
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -287,10 +281,7 @@ fn refuse_strangers(folder: &Path) -> Result<(), TuneError> {
         let name = name.to_string_lossy();
         let ours = name == LOCK || name.starts_with(".satf-");
         if !ours {
-            let reason = format!(
-                "it holds {name} but no study ({STUDY}); hint: give an empty or new folder with --study"
-            );
-            return Err(TuneError::damaged(folder, reason));
+            return Err(TuneError::damaged(folder, Damage::Stranger(name.into_owned())));
         }
     }
     Ok(())
@@ -300,12 +291,9 @@ fn read_study(folder: &Path) -> Result<Option<StudyFile>, TuneError> {
     let path = folder.join(STUDY);
     let Some(value) = read_json(&path)? else { return Ok(None) };
     if value["format"] != FORMAT {
-        let reason =
-            format!("format {}: expected {FORMAT}; another release of satf wrote it", value["format"]);
-        return Err(TuneError::damaged(&path, reason));
+        return Err(TuneError::damaged(&path, Damage::Format(value["format"].clone())));
     }
-    let study =
-        serde_json::from_value(value).map_err(|error| TuneError::damaged(&path, error.to_string()))?;
+    let study = serde_json::from_value(value).map_err(|error| TuneError::content(&path, &error))?;
     Ok(Some(study))
 }
 
@@ -324,8 +312,7 @@ fn read_json(path: &Path) -> Result<Option<Value>, TuneError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         outcome => outcome.map_err(TuneError::file(path, "read the file"))?,
     };
-    let value = serde_json::from_str(&text)
-        .map_err(|error| TuneError::damaged(path, format!("not what satf tune writes: {error}")))?;
+    let value = serde_json::from_str(&text).map_err(|error| TuneError::content(path, &error))?;
     Ok(Some(value))
 }
 
@@ -346,16 +333,16 @@ fn parse_trials(path: &Path, bytes: &[u8]) -> Result<(Vec<Trial>, usize), TuneEr
         match serde_json::from_slice::<Trial>(line) {
             Ok(trial) if line.ends_with(b"\n") => {
                 if trials.iter().any(|other| other.trial == trial.trial) {
-                    let reason = format!("line {}: trial {} is there twice", number + 1, trial.trial);
-                    return Err(TuneError::damaged(path, reason));
+                    let damage = Damage::Repeated { line: number + 1, trial: trial.trial };
+                    return Err(TuneError::damaged(path, damage));
                 }
                 trials.push(trial);
             }
             _ if last => break,
             Ok(_) => {}
             Err(error) => {
-                let reason = format!("line {} is damaged: {error}; hint: begin a new study", number + 1);
-                return Err(TuneError::damaged(path, reason));
+                let damage = Damage::Line { line: number + 1, reason: error.to_string() };
+                return Err(TuneError::damaged(path, damage));
             }
         }
         whole += line.len();
@@ -477,7 +464,7 @@ mod tests {
         let other = json!({ "model": "x", "seed": 2, "space": { "name": "y" } });
         let message = Study::open(folder.path(), &other, LIMITS).unwrap_err().to_string();
         assert!(
-            message.contains("seed: 1 there, 2 asked for now") && message.contains("--study"),
+            message.contains("seed: 1 there, 2 asked for now") && message.contains("another folder"),
             "{message}"
         );
         assert!(message.contains("space"), "{message}");

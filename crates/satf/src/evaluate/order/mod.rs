@@ -70,7 +70,7 @@ pub enum OrderError {
     #[error(transparent)]
     Evaluate(#[from] EvaluateError),
     /// The caller asked to stop.
-    #[error(transparent)]
+    #[error("{0}")]
     Cancelled(#[from] Cancelled),
 }
 

@@ -106,7 +106,7 @@ pub enum Error {
     #[error("an eigendecomposition did not converge")]
     Eigen,
     /// The caller asked to stop.
-    #[error(transparent)]
+    #[error("{0}")]
     Cancelled(#[from] Cancelled),
 }
 

@@ -1,0 +1,190 @@
+//! The library's hints in the words of the command line.
+//!
+//! Errors of the library say what helps in words of the library, and as a value. Here, and nowhere else, such a value becomes
+//! options and commands, which take the place of the library's words in the message.
+
+use std::error::Error;
+
+use satf::data::{DataError, DataHint, Format, Role};
+use satf::evaluate::{OrderError, PerEventError, PerEventHint};
+use satf::model_file::{ModelFileError, ModelFileHint};
+use satf::monitor::Cancelled;
+use satf::prepare::{SplitError, SplitHint};
+use satf::recommend::StreamError;
+use satf::tune::{TuneError, TuneHint};
+
+/// The error and its causes, without repeating a cause that the message above it already holds.
+pub(crate) fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = worded(cause);
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    // Whoever kept something says so; all other work leaves nothing.
+    if text.ends_with(&Cancelled.to_string()) {
+        text.push_str("; nothing was written");
+    }
+    text
+}
+
+/// What was wrong with a row that was left out.
+pub(crate) fn skipped_row(message: &str) -> String {
+    [Role::User, Role::Item]
+        .into_iter()
+        .map(DataHint::ReadIdsAsText)
+        .fold(message.to_owned(), |text, hint| text.replace(&hint.to_string(), &of_data(hint)))
+}
+
+/// The text of an error, its hint in the words of the command line.
+fn worded(error: &(dyn Error + 'static)) -> String {
+    let text = error.to_string();
+    match hint(error) {
+        Some((library, ours)) => text.replace(&library, &ours),
+        None => text,
+    }
+}
+
+/// The hint of an error: in the library's words, and in ours.
+fn hint(error: &(dyn Error + 'static)) -> Option<(String, String)> {
+    if let Some(hint) = data_error(error).and_then(DataError::hint) {
+        return Some((hint.to_string(), of_data(hint)));
+    }
+    if let Some(hint) = split_error(error).and_then(SplitError::hint) {
+        return Some((hint.to_string(), of_split(hint)));
+    }
+    if let Some(hint) = error.downcast_ref().and_then(PerEventError::hint) {
+        return Some((hint.to_string(), of_per_event(hint)));
+    }
+    if let Some(hint) = error.downcast_ref().and_then(ModelFileError::hint) {
+        return Some((hint.to_string(), of_model_file(hint)));
+    }
+    let hint = error.downcast_ref().and_then(TuneError::hint)?;
+    Some((hint.to_string(), of_tune(hint)))
+}
+
+fn data_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a DataError> {
+    match error.downcast_ref() {
+        Some(StreamError::Data(error)) => Some(error),
+        _ => error.downcast_ref(),
+    }
+}
+
+fn split_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a SplitError> {
+    match error.downcast_ref() {
+        Some(OrderError::Split(error)) => Some(error),
+        _ => error.downcast_ref(),
+    }
+}
+
+fn of_data(hint: DataHint) -> String {
+    match hint {
+        DataHint::GiveFormat => format!("say it with --format (one of {})", Format::names()),
+        DataHint::GiveColumn(role) => {
+            let order = ", or use --order-is-time if the order of the rows is the time";
+            let order = if role == Role::Time { order } else { "" };
+            format!("name it with --{role}-column (a name, or a number from 1){order}")
+        }
+        DataHint::ReadIdsAsText(role) => format!("--{role}-type string reads all these ids as text"),
+        DataHint::GiveTimeUnit => {
+            "say the unit with --time-unit seconds, milliseconds, microseconds or nanoseconds".to_owned()
+        }
+        DataHint::OrderIsTime => "--order-is-time reads every file without its times".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn of_split(hint: SplitHint) -> String {
+    match hint {
+        SplitHint::LeaveOneOut => "--split leave-one-out".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn of_per_event(hint: PerEventHint) -> String {
+    match hint {
+        PerEventHint::WriteThem => "write them with satf evaluate --per-event FILE".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn of_model_file(hint: ModelFileHint) -> String {
+    match hint {
+        ModelFileHint::SaveOne => "satf train LOG -o FILE writes one".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn of_tune(hint: TuneHint) -> String {
+    match hint {
+        TuneHint::StudyIsMade => "made by satf tune".to_owned(),
+        TuneHint::EmptyFolder => "give an empty or new folder with --study".to_owned(),
+        TuneHint::WritableFolder => "choose a folder you may write to with --study".to_owned(),
+        TuneHint::FreeSpace => {
+            "what was done is kept: free some space and run the same command again".to_owned()
+        }
+        TuneHint::RepeatOrMove => "repeat its command, or give another folder with --study".to_owned(),
+        TuneHint::Wait => "wait for it, or stop it, then run this command again".to_owned(),
+        TuneHint::GoOn => "the same command goes on from there".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use satf::tune::Damage;
+
+    use super::*;
+
+    #[test]
+    fn hints_of_the_library_become_options() {
+        let path = || PathBuf::from("log.csv");
+        let column = |role| DataError::UnknownColumn {
+            path: path(),
+            role,
+            wanted: None,
+            columns: vec!["a".to_owned()],
+            nearest: None,
+        };
+        let cases: [(anyhow::Error, &str); 8] = [
+            (DataError::UnknownFormat { path: path(), found: "x".into() }.into(), "--format (one of parquet"),
+            (column(Role::Item).into(), "--item-column (a name"),
+            (column(Role::Time).into(), "or use --order-is-time if"),
+            (StreamError::Data(column(Role::User)).into(), "--user-column"),
+            (
+                OrderError::Split(SplitError::NoTimes("1day".parse().unwrap())).into(),
+                "hint: --split leave-one-out",
+            ),
+            (
+                PerEventError::Content { path: path(), reason: "x".to_owned() }.into(),
+                "satf evaluate --per-event",
+            ),
+            (ModelFileError::NotAModel { path: path(), reason: "x".to_owned() }.into(), "hint: satf train"),
+            (
+                TuneError::Damaged { path: path(), damage: Damage::Stranger("x".to_owned()) }.into(),
+                "with --study",
+            ),
+        ];
+        for (error, words) in cases {
+            let text = chain(&error);
+            assert!(text.contains(words), "{text}");
+            let text = chain(&error.context("while trying"));
+            assert!(text.starts_with("while trying: ") && text.contains(words), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wish_to_stop_is_said_once_with_what_was_kept() {
+        let error = anyhow::Error::from(DataError::from(Cancelled));
+        assert_eq!(chain(&error), "stopped on request; nothing was written");
+        let folder = PathBuf::from("study");
+        let error = TuneError::Stopped { done: 1, asked: 2, folder, source: Cancelled };
+        assert!(chain(&error.into()).ends_with("kept in study; the same command goes on from there"));
+    }
+}
