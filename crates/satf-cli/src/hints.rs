@@ -7,6 +7,7 @@ use std::error::Error;
 
 use satf::data::{DataError, DataHint, Format, Role};
 use satf::evaluate::{OrderError, PerEventError, PerEventHint};
+use satf::experiment::{ExperimentError, ExperimentHint};
 use satf::model_file::{ModelFileError, ModelFileHint};
 use satf::monitor::Cancelled;
 use satf::prepare::{SplitError, SplitHint};
@@ -57,6 +58,9 @@ fn hint(error: &(dyn Error + 'static)) -> Option<(String, String)> {
     if let Some(hint) = split_error(error).and_then(SplitError::hint) {
         return Some((hint.to_string(), of_split(hint)));
     }
+    if let Some(hint) = error.downcast_ref().and_then(ExperimentError::hint) {
+        return Some((hint.to_string(), of_experiment(hint)));
+    }
     if let Some(hint) = error.downcast_ref().and_then(PerEventError::hint) {
         return Some((hint.to_string(), of_per_event(hint)));
     }
@@ -75,8 +79,8 @@ fn data_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a DataError> {
 }
 
 fn split_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a SplitError> {
-    match error.downcast_ref() {
-        Some(OrderError::Split(error)) => Some(error),
+    match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(OrderError::Split(error)), _) | (_, Some(ExperimentError::Split(error))) => Some(error),
         _ => error.downcast_ref(),
     }
 }
@@ -101,6 +105,17 @@ fn of_data(hint: DataHint) -> String {
 fn of_split(hint: SplitHint) -> String {
     match hint {
         SplitHint::LeaveOneOut => "--split leave-one-out".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn of_experiment(hint: ExperimentHint) -> String {
+    match hint {
+        ExperimentHint::LeaveOneOut => "--split leave-one-out".to_owned(),
+        ExperimentHint::GiveOffsets => {
+            "give --valid and --test, such as --valid 3weeks --test 3weeks".to_owned()
+        }
+        ExperimentHint::GiveTest => "give --test, such as --test 3weeks, or --split leave-one-out".to_owned(),
         other => other.to_string(),
     }
 }
@@ -152,8 +167,14 @@ mod tests {
             columns: vec!["a".to_owned()],
             nearest: None,
         };
-        let cases: [(anyhow::Error, &str); 8] = [
-            (DataError::UnknownFormat { path: path(), found: "x".into() }.into(), "--format (one of parquet"),
+        let cases: [(anyhow::Error, &str); 11] = [
+            (ExperimentError::NoTimes.into(), "hint: --split leave-one-out"),
+            (ExperimentError::NoOffsets.into(), "hint: give --valid and --test"),
+            (ExperimentError::NoTestOffset.into(), "hint: give --test, such as"),
+            (
+                DataError::UnknownFormat { path: path(), found: "x".into() }.into(),
+                "--format (one of movielens",
+            ),
             (column(Role::Item).into(), "--item-column (a name"),
             (column(Role::Time).into(), "or use --order-is-time if"),
             (StreamError::Data(column(Role::User)).into(), "--user-column"),

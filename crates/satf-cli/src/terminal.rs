@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -23,7 +23,6 @@ use crate::{escape, signals};
 pub(crate) struct Terminal {
     bar: ProgressBar,
     quiet: bool,
-    reported: Arc<Mutex<Reported>>,
     last_line: Arc<Mutex<Instant>>,
     kept: Option<Arc<Kept>>,
 }
@@ -32,15 +31,6 @@ pub(crate) struct Terminal {
 struct Kept {
     folder: PathBuf,
     terminal: Terminal,
-}
-
-/// Iterations of a training.
-#[derive(Default)]
-pub(crate) struct Reported {
-    /// All of them, also those of earlier runs if it went on from a checkpoint.
-    pub(crate) iterations: Vec<Iteration>,
-    /// Seconds of those of earlier runs.
-    pub(crate) earlier_seconds: f64,
 }
 
 /// Work that shows no bar tells of itself after so long.
@@ -55,7 +45,7 @@ impl Terminal {
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
         let last_line = Arc::new(Mutex::new(Instant::now()));
-        let terminal = Terminal { bar, quiet, reported: Arc::default(), last_line, kept: None };
+        let terminal = Terminal { bar, quiet, last_line, kept: None };
         let level = match (quiet, verbose) {
             (true, _) => Level::ERROR,
             (_, true) => Level::DEBUG,
@@ -107,15 +97,6 @@ impl Terminal {
         self.bar.finish_and_clear();
     }
 
-    /// The iterations reported since the last call.
-    pub(crate) fn take_reported(&self) -> Reported {
-        std::mem::take(&mut *self.reported())
-    }
-
-    fn reported(&self) -> MutexGuard<'_, Reported> {
-        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A line about an iteration: like [`Terminal::narrate`], but where no bar is shown one is told of every so often all the same.
     fn narrate_iteration(&self, line: &str) {
         let mut last = self.last_line.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,9 +115,7 @@ impl Terminal {
     pub(crate) fn explain_stop(&self, error: anyhow::Error) -> anyhow::Error {
         match &self.kept {
             Some(kept)
-                if self.is_cancelled()
-                    && crate::is_cancelled(&error)
-                    && holds_a_checkpoint(&kept.folder) =>
+                if self.is_cancelled() && crate::is_cancelled(&error) && holds_a_checkpoint(&kept.folder) =>
             {
                 Stopped(kept.folder.clone()).into()
             }
@@ -178,7 +157,6 @@ impl TrainingMonitor for Terminal {
         let line =
             format!("iteration {}: {:.2} s, {}", report.iteration, report.seconds, measures.join(", "));
         self.narrate_iteration(&line);
-        self.reported().iterations.push(report.clone());
     }
 
     fn iteration(&self, report: &Iteration, _snapshot: &dyn Snapshot) -> ControlFlow<()> {
@@ -196,9 +174,6 @@ impl Checkpoints for Kept {
         if let Some(last) = earlier.last() {
             self.terminal.narrate(&format!("training goes on after iteration {}", last.iteration));
         }
-        let mut reported = self.terminal.reported();
-        reported.earlier_seconds += earlier.iter().map(|report| report.seconds).sum::<f64>();
-        reported.iterations.extend_from_slice(earlier);
     }
 }
 

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use satf::data::write_atomically;
 use satf::model_file::content_hash;
-use satf::models::{Checkpoints, Memory, ModelError};
+use satf::models::{Checkpoints, Memory, ModelError, RecallError};
 use satf::prepare::Histories;
 use serde::{Deserialize, Serialize};
 
@@ -142,7 +142,7 @@ impl<'a> Kept<'a> {
                 let state = state.as_ref().map(|state| state as &dyn satf::models::Snapshot);
                 self.checkpoints.recall(&Memory { text, best: number }, state)
             }
-            (None, Some(_)) => Err("nobody watched the epochs before it".to_owned()),
+            (None, Some(_)) => Err(RecallError::NotWatched),
             (_, None) => Ok(ControlFlow::Continue(())),
         };
         match recalled {

@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::ThreadPoolBuilder;
-use satf::evaluate::EarlyStopping;
+use satf::evaluate::Evaluation;
+use satf::experiment::{ExperimentError, Validation, fit_with_validation};
 use satf::interactions::ItemIndex;
 use satf::models::{
     Checkpoints, Configured, Iteration, Learner, ModelError, Preset, Recommender, Registry, Snapshot,
     TrainingMonitor,
 };
-use satf::monitor::Monitor;
-use satf::prepare::{Histories, History, Holdout, Partition, Split, SplitScheme, TiePolicy, Timeline};
+use satf::monitor::{Cancelled, Monitor};
+use satf::prepare::{Histories, History, Partition, Split, SplitScheme, TiePolicy, Timeline};
 use satf::recommend::{Filters, Model, RecommendError};
 use satf::tune::Space;
 use satf_sasrec::{Loss, SasRecConfig};
@@ -258,41 +259,37 @@ impl Checkpoints for Plug {
     }
 }
 
-/// What comes of a training under early stopping: the curve, the best epoch, and the bits of the best and the last model.
-type Outcome = (Vec<(usize, u64)>, Option<usize>, Vec<u32>, Vec<u32>);
+/// What comes of a training under early stopping: the curve, the best epoch, the bits of the best model, and its evaluation.
+type Outcome = (Vec<(usize, u64)>, Option<usize>, Vec<u32>, Evaluation);
 
 fn watched(
     config: &SasRecConfig,
-    train: &Histories,
-    holdout: &Holdout,
+    partition: &Partition,
     patience: usize,
     inner: &dyn TrainingMonitor,
-) -> Result<Outcome, ModelError> {
-    let items = train.num_items();
-    let stopping = EarlyStopping::new(holdout, items, "NDCG@5".parse().unwrap(), patience, inner);
-    let last = config.fit(train, &stopping)?;
-    let outcome = stopping.outcome().unwrap();
-    let queries = queries(items as u32, 10);
-    let curve = outcome.curve.iter().map(|(epoch, estimate)| (*epoch, estimate.value.to_bits())).collect();
-    let best = outcome.best.as_ref().map(|best| best.iteration);
-    let best_bits =
-        outcome.best.map(|best| scores_in_batches(&*best.model, &queries, 10)).unwrap_or_default();
-    Ok((curve, best, best_bits, scores_in_batches(&*last, &queries, 10)))
+) -> Result<Outcome, ExperimentError> {
+    let validation = Validation::new(partition, "NDCG@5".parse().unwrap(), patience);
+    let validated = fit_with_validation(config, &validation, inner)?;
+    let queries = queries(partition.train.num_items() as u32, 10);
+    let curve = validated.curve.iter().map(|(epoch, estimate)| (*epoch, estimate.value.to_bits())).collect();
+    let best = validated.best.map(|(epoch, _)| epoch);
+    Ok((curve, best, scores_in_batches(&*validated.model, &queries, 10), validated.evaluation))
 }
 
 #[test]
 fn a_training_that_was_interrupted_ends_as_an_unbroken_one() {
-    let Partition { train, holdout } = partition();
+    let partition = partition();
+    let train = &partition.train;
     let config = SasRecConfig { epochs: 9, evaluate_every: 2, batch_size: 40, ..small(Loss::Ce) };
-    let unbroken = watched(&config, &train, &holdout, 3, &()).unwrap();
+    let unbroken = watched(&config, &partition, 3, &()).unwrap();
     assert!(unbroken.0.len() >= 4 && unbroken.0[0].0 == 2, "{:?}", unbroken.0);
 
     let folder = tempfile::tempdir().unwrap();
     let mut interruptions = 0;
     let broken = loop {
-        match watched(&config, &train, &holdout, 3, &Plug::new(folder.path(), 9)) {
+        match watched(&config, &partition, 3, &Plug::new(folder.path(), 12)) {
             Ok(outcome) => break outcome,
-            Err(ModelError::Cancelled(_)) => interruptions += 1,
+            Err(error) if Cancelled::is_cause_of(&error) => interruptions += 1,
             Err(other) => panic!("{other}"),
         }
         assert!(interruptions < 50, "it does not get further");
@@ -300,8 +297,8 @@ fn a_training_that_was_interrupted_ends_as_an_unbroken_one() {
     assert!(interruptions >= 3, "{interruptions}");
     assert!(broken == unbroken);
     // Once more: everything is there already.
-    let plug = Plug::new(folder.path(), 2);
-    assert!(watched(&config, &train, &holdout, 3, &plug).unwrap() == unbroken);
+    let plug = Plug::new(folder.path(), 4);
+    assert!(watched(&config, &partition, 3, &plug).unwrap() == unbroken);
     let earlier = plug.earlier.into_inner().unwrap();
     assert_eq!(earlier.len(), 9);
     assert!(earlier.iter().all(|report| report.seconds > 0.0 && report.measures[0].1 > 0.0));
@@ -311,26 +308,26 @@ fn a_training_that_was_interrupted_ends_as_an_unbroken_one() {
 
     // Without early stopping the file serves too, and another configuration does not touch it.
     let bits = |model: &dyn Recommender| scores_in_batches(model, &queries(train.num_items() as u32, 10), 10);
-    let plain = config.fit(&train, &()).unwrap();
-    let resumed = config.fit(&train, &Plug::new(folder.path(), usize::MAX)).unwrap();
+    let plain = config.fit(train, &()).unwrap();
+    let resumed = config.fit(train, &Plug::new(folder.path(), usize::MAX)).unwrap();
     assert!(bits(&*plain) == bits(&*resumed));
     let other = SasRecConfig { seed: 1, ..config.clone() };
-    let fresh = other.fit(&train, &Plug::new(folder.path(), usize::MAX)).unwrap();
+    let fresh = other.fit(train, &Plug::new(folder.path(), usize::MAX)).unwrap();
     assert!(bits(&*fresh) != bits(&*plain));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
 #[test]
 fn another_patience_ends_where_it_would_have_ended_unbroken() {
-    let Partition { train, holdout } = partition();
+    let partition = partition();
     // Steps so large that scores go up and down.
     let config = SasRecConfig { epochs: 12, batch_size: 40, learning_rate: 0.05, ..small(Loss::Ce) };
     let folder = tempfile::tempdir().unwrap();
     let mut ends = Vec::new();
     for patience in [3, 1, 4, 2] {
-        let expected = watched(&config, &train, &holdout, patience, &()).unwrap();
+        let expected = watched(&config, &partition, patience, &()).unwrap();
         let plug = Plug::new(folder.path(), usize::MAX);
-        assert!(watched(&config, &train, &holdout, patience, &plug).unwrap() == expected, "{patience}");
+        assert!(watched(&config, &partition, patience, &plug).unwrap() == expected, "{patience}");
         ends.push(expected.0.len());
     }
     assert!(ends.iter().any(|end| *end != ends[0]), "patience changes nothing here: {ends:?}");

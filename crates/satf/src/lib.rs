@@ -43,6 +43,7 @@ pub mod byte_size;
 pub mod choice;
 pub mod data;
 pub mod evaluate;
+pub mod experiment;
 pub mod factorize;
 pub mod fault;
 pub mod generate;

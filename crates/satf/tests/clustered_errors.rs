@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use satf::evaluate::{EarlyStopping, Estimate, EvaluateOptions, Evaluation, Metric, ResampleUnit, evaluate};
+use satf::evaluate::{Estimate, EvaluateOptions, Evaluation, Metric, ResampleUnit, evaluate};
+use satf::experiment::{self, fit_with_validation};
 use satf::generate::{ShopOptions, shop};
 use satf::model_file::Validation;
 use satf::models::{Learner, Registry, TransitionsConfig};
@@ -134,13 +135,13 @@ fn early_stopping_has_the_same_errors() {
     let configured = Registry::default().find("la-satf").unwrap().configure(&settings).unwrap();
     for unit in [ResampleUnit::User, ResampleUnit::Event] {
         let items = partition.train.num_items();
-        let stopping = EarlyStopping::new(&partition.holdout, items, metric, 1, &()).with_unit(unit);
-        let model = configured.learner.fit(&partition.train, &stopping).unwrap();
+        let watched = experiment::Validation { unit, ..experiment::Validation::new(&partition, metric, 1) };
+        let validated = fit_with_validation(&*configured.learner, &watched, &()).unwrap();
         let options = EvaluateOptions { unit, ..EvaluateOptions::default() };
-        let outcome = evaluate(&*model, &partition.holdout, items, &options, &()).unwrap();
-        let curve = stopping.outcome().unwrap().curve;
-        assert_eq!(curve[0].1, outcome.estimate(metric));
-        assert_eq!(curve[0].1.unit, Some(unit));
+        let outcome = evaluate(&*validated.model, &partition.holdout, items, &options, &()).unwrap();
+        assert_eq!(validated.curve[0].1, outcome.estimate(metric));
+        assert_eq!(validated.curve[0].1.unit, Some(unit));
+        assert_eq!(validated.evaluation, outcome);
     }
 }
 

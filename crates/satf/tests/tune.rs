@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use satf::evaluate::{EarlyStopping, EvaluateOptions, Metric, SeenPolicy, evaluate};
+use satf::evaluate::{EvaluateOptions, Metric, SeenPolicy, evaluate};
+use satf::experiment::{Validation, fit_with_validation};
 use satf::generate::{ShopOptions, shop};
 use satf::models::Registry;
 use satf::prepare::{Histories, Partition, Split, SplitScheme, TiePolicy, Timeline};
@@ -214,10 +215,8 @@ fn one_training_equals_many() {
             settings.insert("rescaled".to_owned(), rescaled.into());
             settings.insert("num_iters".to_owned(), 5.into());
             let learner = Registry::default().find("la-satf").unwrap().configure(&settings).unwrap().learner;
-            let items = validation.train.num_items();
-            let stopping = EarlyStopping::new(&validation.holdout, items, metric(), 2, &());
-            learner.fit(&validation.train, &stopping).unwrap();
-            let curve = stopping.outcome().unwrap().curve;
+            let watched = Validation::new(&validation, metric(), 2);
+            let curve = fit_with_validation(&*learner, &watched, &()).unwrap().curve;
             expected.extend(curve.into_iter().map(|(at, estimate)| (at as u64, rescaled, estimate.value)));
         }
         let mut found: Vec<(u64, bool, f64)> = trial

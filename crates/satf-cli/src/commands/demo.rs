@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use satf::evaluate::{EvaluateOptions, rank_unseen};
+use satf::experiment::{Choice, Run, SharedKeys, run_on};
 use satf::generate::{ShopOptions, shop, showcase};
 use satf::interactions::{Id, Ids, ItemIndex};
 use satf::models::{Recommender, Registry};
@@ -10,8 +11,7 @@ use satf::prepare::{
 };
 use serde_json::{Value, json};
 
-use super::experiment::{Run, describe};
-use super::settings::{SharedKeys, with_defaults};
+use super::experiment::{describe, to_json};
 use crate::args::DemoArguments;
 use crate::table;
 use crate::terminal::Terminal;
@@ -32,8 +32,8 @@ pub(crate) fn run(arguments: &DemoArguments, terminal: &Terminal) -> anyhow::Res
     let shared = SharedKeys { seed: arguments.seed, ..SharedKeys::default() };
     let mut runs = Vec::new();
     for entry in Registry::default().models() {
-        let choice = with_defaults(entry, shared)?;
-        runs.push(Run::new(&choice, &partition, &EvaluateOptions::default(), terminal)?);
+        let choice = Choice::with_defaults(*entry, &shared)?;
+        runs.push(run_on(&choice, &partition, &EvaluateOptions::default(), terminal)?);
     }
     terminal.finish();
 
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &DemoArguments, terminal: &Terminal) -> anyhow::Res
         .collect::<Vec<_>>();
 
     if arguments.json {
-        let runs: Vec<Value> = runs.iter().map(|run| Value::Object(run.to_json())).collect();
+        let runs: Vec<Value> = runs.iter().map(|run| Value::Object(to_json(run))).collect();
         let stories: Vec<Value> = stories
             .iter()
             .map(|(history, list)| json!({ "history": history, "recommended": list }))

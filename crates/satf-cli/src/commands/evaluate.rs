@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use satf::evaluate::{EarlyStopping, EvaluateOptions, Metric, ResampleUnit, write_per_event};
+use satf::evaluate::write_per_event;
+use satf::experiment::{Cut, EarlyStopping, Run, RunOptions, SharedKeys, Stopped, run as run_model};
 use satf::models::Registry;
 use satf::monitor::Monitor;
 use serde_json::{Map, Value, json};
 
-use super::experiment::{Failure, Run, describe};
+use super::experiment::{Failure, describe, to_json};
 use super::files::Files;
-use super::protocol::{Cut, Protocol};
-use super::settings::{Choice, DEFAULT_MODEL, SharedKeys, configure};
+use super::protocol;
+use super::settings::{DEFAULT_MODEL, configure};
 use crate::args::EvaluateArguments;
 use crate::table;
 use crate::terminal::Terminal;
@@ -25,9 +26,8 @@ pub(crate) fn run(
 }
 
 fn evaluate(arguments: &EvaluateArguments, registry: &Registry, terminal: &Terminal) -> anyhow::Result<()> {
-    let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
-    let shared =
-        SharedKeys { seed: protocol.seed, max_len: protocol.max_len, memory_bytes: arguments.models.memory };
+    let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
+    let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
     let mut models = arguments.models.clone();
     if models.model.is_empty() && models.preset.is_empty() {
         models.model.push(DEFAULT_MODEL.to_owned());
@@ -42,31 +42,34 @@ fn evaluate(arguments: &EvaluateArguments, registry: &Registry, terminal: &Termi
         .check()?;
 
     let (log, _) = super::read(&arguments.log, terminal)?;
-    let cut = protocol.cut(&log)?;
-    let unit: ResampleUnit = arguments.unit.into();
-    let options = EvaluateOptions { cutoffs: arguments.at.clone(), batch: None, seen: protocol.seen, unit };
+    let cut = protocol::cut(&protocol, &log)?;
+    let options = RunOptions {
+        cutoffs: arguments.at.clone(),
+        unit: arguments.unit.into(),
+        early_stopping: arguments
+            .early_stopping
+            .map(|metric| EarlyStopping { metric, patience: arguments.patience }),
+    };
     let mut outcomes: Vec<Result<Run, Failure>> = Vec::new();
     let mut reports = Vec::new();
     let mut notes = String::new();
-    for mut choice in choices {
-        let ran = run_model(&mut choice, &cut, &options, arguments, terminal);
-        let (outcome, mut report) = match ran {
-            Ok((run, stopped)) => {
+    for choice in choices {
+        let (outcome, mut report) = match run_model(&choice, &cut, &options, terminal) {
+            Ok(run) => {
+                protocol::tell(&run.warnings);
                 if let Some(path) = &arguments.per_event {
                     let path = per_event_path(path, &choice.label, several);
                     write_per_event(&path, &cut.partition, &run.evaluation)?;
                 }
-                let mut report = run.to_json();
-                if let Some((note, stopped)) = stopped {
-                    notes.push_str(&note);
-                    report.insert("early_stopping".into(), stopped);
-                }
+                notes.extend(run.stopped.as_ref().and_then(|stopped| best_iteration(&run.label, stopped)));
+                let report = to_json(&run);
                 (Ok(run), report)
             }
-            Err(error) if terminal.is_cancelled() || crate::is_cancelled(&error) => {
-                return Err(error);
-            }
             Err(error) => {
+                let error = anyhow::Error::from(error);
+                if terminal.is_cancelled() || crate::is_cancelled(&error) {
+                    return Err(error);
+                }
                 let failure = Failure::new(&choice, error);
                 if several {
                     failure.tell();
@@ -101,72 +104,20 @@ fn evaluate(arguments: &EvaluateArguments, registry: &Registry, terminal: &Termi
     Failure::end(outcomes.into_iter().filter_map(Result::err).collect(), several)
 }
 
-/// A run, and what early stopping came to as a line and as JSON.
-type Ran = (Run, Option<(String, Value)>);
-
-/// One model: early stopping if that was asked for, then training and scoring.
-fn run_model(
-    choice: &mut Choice,
-    cut: &Cut<'_>,
-    options: &EvaluateOptions,
-    arguments: &EvaluateArguments,
-    terminal: &Terminal,
-) -> anyhow::Result<Ran> {
-    let stopped = match arguments.early_stopping {
-        Some(metric) if choice.configured.learner.iterations_key().is_some() => {
-            Some(stop_early(choice, cut, metric, options.unit, arguments.patience, terminal)?)
-        }
-        Some(_) => {
-            tracing::warn!("{} does not learn iteratively: early stopping does not apply", choice.label);
-            None
-        }
-        None => None,
-    };
-    Ok((Run::new(choice, &cut.partition, options, terminal)?, stopped))
-}
-
 /// Adds what is the same for all models of a command.
 fn describe_command(report: &mut Map<String, Value>, cut: &Cut<'_>, arguments: &EvaluateArguments) {
-    report.insert("protocol".into(), cut.description.clone());
+    report.insert("protocol".into(), json!(cut.description));
     let files = arguments.log.files.iter().map(|path| super::path_to_json(path));
     report.insert("files".into(), files.collect());
     report.insert("satf_version".into(), json!(env!("CARGO_PKG_VERSION")));
 }
 
-/// Trains on the training part alone, scores every iteration on the validation part, and sets the best number of
-/// iterations for the run that follows. What came of it, as a line and as JSON.
-fn stop_early(
-    choice: &mut Choice,
-    cut: &Cut<'_>,
-    metric: Metric,
-    unit: ResampleUnit,
-    patience: usize,
-    terminal: &Terminal,
-) -> anyhow::Result<(String, Value)> {
-    let partition = cut.split.validation()?;
-    let items = partition.train.num_items();
-    let stopping = EarlyStopping::new(&partition.holdout, items, metric, patience, terminal).with_unit(unit);
-    choice.configured.learner.fit(&partition.train, &stopping)?;
-    let outcome = stopping.outcome().map_err(anyhow::Error::msg)?;
-    let curve: Vec<Value> = outcome
-        .curve
-        .iter()
-        .map(|(iteration, estimate)| {
-            json!({
-                "iteration": iteration, "value": estimate.value, "stderr": estimate.stderr, "unit": estimate.unit,
-            })
-        })
-        .collect();
-    let mut note = String::new();
-    let best = outcome.best.map(|best| (best.iteration, best.estimate));
-    if let Some((best, estimate)) = best {
-        let (label, key) = (&choice.label, choice.configured.learner.iterations_key().unwrap_or_default());
-        let value = table::estimate(&estimate);
-        note = format!("{label}: {key} = {best} was best on the validation part, {metric} {value}\n");
-        choice.warn_of_last(best);
-        *choice = choice.with_iterations(best)?;
-    }
-    Ok((note, json!({ "metric": metric, "curve": curve, "best_iteration": best.map(|(best, _)| best) })))
+/// How many iterations were best on the validation part, as a line.
+fn best_iteration(label: &str, stopped: &Stopped) -> Option<String> {
+    let (best, estimate) = stopped.best?;
+    let Stopped { key, metric, .. } = stopped;
+    let value = table::estimate(&estimate);
+    Some(format!("{label}: {key} = {best} was best on the validation part, {metric} {value}\n"))
 }
 
 /// `scores.parquet` becomes `scores.mp.parquet` when there are several models.

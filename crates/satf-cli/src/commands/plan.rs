@@ -1,23 +1,23 @@
 //! `satf plan`: what training will cost, before anything runs.
 
+use satf::experiment::SharedKeys;
 use satf::linalg::gemm_rate;
 use satf::models::Registry;
 use serde_json::{Value, json};
 
 use super::experiment::Failure;
-use super::protocol::Protocol;
-use super::settings::{SharedKeys, configure};
+use super::protocol;
+use super::settings::configure;
 use crate::args::PlanArguments;
 use crate::table;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(arguments: &PlanArguments, registry: &Registry, terminal: &Terminal) -> anyhow::Result<()> {
-    let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
-    let shared =
-        SharedKeys { seed: protocol.seed, max_len: protocol.max_len, memory_bytes: arguments.models.memory };
+    let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
+    let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
     let choices = configure(&arguments.models, shared, registry)?;
     let (log, _) = super::read(&arguments.log, terminal)?;
-    let cut = protocol.cut(&log)?;
+    let cut = protocol::cut(&protocol, &log)?;
     terminal.finish();
     let rate = gemm_rate();
 
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &PlanArguments, registry: &Registry, terminal: &Ter
                 continue;
             }
             Err(error) => {
-                let failure = Failure::new(choice, error.into());
+                let failure = Failure::new(choice, error);
                 if several {
                     failure.tell();
                 }

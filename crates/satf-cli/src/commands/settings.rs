@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, bail};
-use satf::models::{ConfigError, Configured, ModelEntry, Registry};
+use anyhow::Context;
+use satf::experiment::{
+    Asked, Choice, ExperimentError, KeySetting, ModelSettings, SettingsError, SharedKeys,
+};
+use satf::models::Registry;
 use toml::{Table, Value};
 
 use crate::args::ModelArguments;
@@ -14,66 +17,6 @@ use crate::misuse::{Misuse, OnCommandLine, misuse};
 /// The model taken if none is asked for.
 pub(crate) const DEFAULT_MODEL: &str = "d-satf";
 
-/// Keys that belong to the run as a whole and that a model takes over unless it is given its own.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct SharedKeys {
-    pub(crate) seed: u64,
-    pub(crate) max_len: Option<usize>,
-    pub(crate) memory_bytes: Option<u64>,
-}
-
-/// A model asked for, configured and checked.
-pub(crate) struct Choice {
-    /// What it is called in reports: the model's or the preset's name.
-    pub(crate) label: String,
-    pub(crate) entry: ModelEntry,
-    pub(crate) configured: Configured,
-    table: Table,
-}
-
-impl Choice {
-    /// A model with these keys, checked.
-    pub(crate) fn new(label: String, entry: ModelEntry, table: Table) -> anyhow::Result<Self> {
-        let configured = entry.configure(&table)?;
-        Ok(Choice { label, entry, configured, table })
-    }
-
-    /// The same with another value of one key.
-    pub(crate) fn with(&self, key: &str, value: i64) -> anyhow::Result<Self> {
-        self.with_all(&[(key, value)])
-    }
-
-    /// The same with other values of some keys.
-    pub(crate) fn with_all(&self, keys: &[(&str, i64)]) -> anyhow::Result<Self> {
-        let mut table = self.table.clone();
-        table.extend(keys.iter().map(|(key, value)| ((*key).to_owned(), Value::Integer(*value))));
-        Choice::new(self.label.clone(), self.entry, table)
-    }
-
-    /// The same for another number of iterations, if the model has such a number.
-    pub(crate) fn with_iterations(&self, iterations: usize) -> anyhow::Result<Self> {
-        let iterations = i64::try_from(iterations)?;
-        let key = self.configured.learner.iterations_key();
-        self.with_all(&key.map(|key| (key, iterations)).into_iter().collect::<Vec<_>>())
-    }
-
-    /// A warning if the last iteration it may take was the best one: there may be better ones after it.
-    pub(crate) fn warn_of_last(&self, best: usize) {
-        let Some(key) = self.configured.learner.iterations_key() else { return };
-        if self.configured.configuration[key].as_u64().is_some_and(|most| best as u64 >= most) {
-            let (label, more) = (&self.label, best.saturating_mul(2));
-            tracing::warn!(
-                "{label}: the last of {key} = {best} was the best; more may be better: --set {key}={more}"
-            );
-        }
-    }
-
-    /// Whether the model has such a key.
-    pub(crate) fn has(&self, key: &str) -> bool {
-        self.entry.defaults().contains_key(key)
-    }
-}
-
 /// The models and presets asked for, in the order asked.
 pub(crate) fn configure(
     arguments: &ModelArguments,
@@ -81,8 +24,11 @@ pub(crate) fn configure(
     registry: &Registry,
 ) -> anyhow::Result<Vec<Choice>> {
     let build = |arguments: &ModelArguments| -> anyhow::Result<Vec<Choice>> {
-        let asked = gather(arguments, shared, registry)?.into_iter();
-        asked.map(|asked| Choice::new(asked.label, asked.entry, asked.settings)).collect()
+        let settings = read_settings(arguments, shared, registry)?;
+        settings.configure(&shared, registry).map_err(|error| match error {
+            ExperimentError::Settings(error) => in_words(error),
+            error => error.into(),
+        })
     };
     build(arguments).map_err(|error| {
         // A fault that is there without the file is one of the command line.
@@ -93,122 +39,68 @@ pub(crate) fn configure(
     })
 }
 
-/// Whether two lists of faults, a line each below a heading, have one in common.
-fn has_fault_of(error: &str, other: &str) -> bool {
-    other.lines().skip(1).any(|fault| error.lines().any(|line| line == fault))
-}
-
-/// An error if keys are given that the model does not have, or values of other types. Whether values are in range is not
-/// asked: that may depend on keys that are not known yet.
-pub(crate) fn check_keys(asked: &Asked, keys_set: &[String]) -> anyhow::Result<()> {
-    let check = |settings: &Table| match asked.entry.configure(settings) {
-        Err(error @ ConfigError::Keys { .. }) => Err(error),
-        _ => Ok(()),
-    };
-    let set = asked.settings.iter().filter(|(key, _)| keys_set.contains(key));
-    check(&set.map(|(key, value)| (key.clone(), value.clone())).collect()).on_command_line()?;
-    Ok(check(&asked.settings)?)
-}
-
-/// A model asked for, with the keys given for it, not checked yet.
-pub(crate) struct Asked {
-    pub(crate) label: String,
-    pub(crate) entry: ModelEntry,
-    pub(crate) settings: Table,
-}
-
 /// The keys given for the models and presets asked for, in the order asked.
 pub(crate) fn gather(
     arguments: &ModelArguments,
     shared: SharedKeys,
     registry: &Registry,
 ) -> anyhow::Result<Vec<Asked>> {
-    let mut asked: Vec<(String, ModelEntry, Table)> = Vec::new();
-    for name in &arguments.model {
-        let entry = registry.find(name.trim()).on_command_line()?;
-        asked.push((entry.name.to_owned(), entry, Table::new()));
-    }
-    for name in &arguments.preset {
-        let preset = registry.preset(name.trim()).on_command_line()?;
-        asked.push((preset.name, registry.find(&preset.model)?, preset.settings));
-    }
-    let several = asked.len() > 1;
+    read_settings(arguments, shared, registry)?.gather(&shared, registry).map_err(in_words)
+}
 
-    let assignments =
-        arguments.set.iter().map(|text| parse_assignment(text)).collect::<Result<Vec<_>, _>>()?;
-    for (model, key, _) in &assignments {
-        match model {
-            Some(name) if !asked.iter().any(|(label, entry, _)| label == name || entry.name == name) => {
-                misuse!("--set {name}.{key}: {name} is not among the models asked for")
-            }
-            None if several => {
-                misuse!("--set {key}: with several models say which one, such as {}.{key}", asked[0].0)
-            }
-            _ => {}
-        }
-    }
+/// Whether two lists of faults, a line each below a heading, have one in common.
+fn has_fault_of(error: &str, other: &str) -> bool {
+    other.lines().skip(1).any(|fault| error.lines().any(|line| line == fault))
+}
 
-    let file = arguments.config.as_deref().map(read_table).transpose()?.unwrap_or_default();
-    let is_model = |name: &str| registry.find(name).is_ok();
-    let by_model = file.iter().any(|(key, value)| value.is_table() && is_model(key));
-    if let Some((key, _)) = file.iter().find(|(key, value)| by_model && !(value.is_table() && is_model(key)))
-    {
-        bail!(
-            "'{key}' in the configuration file: expected only tables named after models, as the file has one"
-        );
-    }
-    if several && !by_model && !file.is_empty() {
-        bail!(
-            "with several models the configuration file needs a table for each, such as [{}]",
-            asked[0].1.name
-        );
-    }
-
-    let mut gathered = Vec::new();
-    for (label, entry, mut table) in asked {
-        let own = match file.get(entry.name) {
-            Some(Value::Table(own)) => own.clone(),
-            _ if by_model => Table::new(),
-            _ => file.clone(),
-        };
-        table.extend(own);
-        for (model, key, value) in &assignments {
-            if model.as_ref().is_none_or(|model| *model == label || model == entry.name) {
-                table.insert(key.clone(), value.clone());
-            }
-        }
-        add_shared(&mut table, &entry, shared)?;
-        gathered.push(Asked { label, entry, settings: table });
-    }
-    Ok(gathered)
+/// An error if keys are given that the model does not have, or values of other types.
+pub(crate) fn check_keys(asked: &Asked, keys_set: &[String]) -> anyhow::Result<()> {
+    let set = asked.settings.iter().filter(|(key, _)| keys_set.contains(key));
+    let set = set.map(|(key, value)| (key.clone(), value.clone())).collect();
+    Asked { settings: set, ..asked.clone() }.check_keys().on_command_line()?;
+    Ok(asked.check_keys()?)
 }
 
 /// The keys given with `--set`.
 pub(crate) fn keys_set(arguments: &ModelArguments) -> anyhow::Result<Vec<String>> {
-    arguments.set.iter().map(|text| Ok(parse_assignment(text)?.1)).collect()
+    arguments.set.iter().map(|text| Ok(parse_assignment(text)?.key)).collect()
 }
 
-/// One model with its defaults and the shared keys.
-pub(crate) fn with_defaults(entry: &ModelEntry, shared: SharedKeys) -> anyhow::Result<Choice> {
-    let mut table = Table::new();
-    add_shared(&mut table, entry, shared)?;
-    Choice::new(entry.name.to_owned(), *entry, table)
-}
-
-/// Adds the shared keys that the model has and that were not given.
-pub(crate) fn add_shared(table: &mut Table, entry: &ModelEntry, shared: SharedKeys) -> anyhow::Result<()> {
-    let seed = i64::try_from(shared.seed).context("--seed: expected at most 2^63 - 1").on_command_line()?;
-    let max_len = shared.max_len.map(i64::try_from).transpose();
-    let max_len = max_len.context("--max-len is too large").on_command_line()?;
-    let memory = shared.memory_bytes.map(i64::try_from).transpose();
-    let memory = memory.context("--memory is too large").on_command_line()?;
-    let known = entry.defaults();
-    for (key, value) in [("seed", Some(seed)), ("max_len", max_len), ("memory_bytes", memory)] {
-        if let Some(value) = value.filter(|_| known.contains_key(key) && !table.contains_key(key)) {
-            table.insert(key.to_owned(), Value::Integer(value));
+/// What is wrong with settings, with the options that it is about.
+fn in_words(error: SettingsError) -> anyhow::Error {
+    match error {
+        SettingsError::NotAsked { .. } | SettingsError::WhichModel { .. } => {
+            Misuse::because(anyhow::anyhow!("--set {error}"))
         }
+        SettingsError::NotOnlyTables(key) => anyhow::anyhow!(
+            "'{key}' in the configuration file: expected only tables named after models, as the file has one"
+        ),
+        SettingsError::NoTables(example) => anyhow::anyhow!(
+            "with several models the configuration file needs a table for each, such as [{example}]"
+        ),
+        SettingsError::TooLarge { key: "seed", .. } => {
+            Misuse::because(anyhow::anyhow!("--seed: expected at most 2^63 - 1"))
+        }
+        SettingsError::TooLarge { key: "max_len", .. } => {
+            Misuse::because(anyhow::anyhow!("--max-len is too large"))
+        }
+        SettingsError::TooLarge { .. } => Misuse::because(anyhow::anyhow!("--memory is too large")),
+        error => Misuse::because(error),
     }
-    Ok(())
+}
+
+/// What the arguments say, the file included. The file is read once everything else is known to make sense.
+fn read_settings(
+    arguments: &ModelArguments,
+    shared: SharedKeys,
+    registry: &Registry,
+) -> anyhow::Result<ModelSettings> {
+    let keys = arguments.set.iter().map(|text| parse_assignment(text)).collect::<Result<_, _>>()?;
+    let (models, presets) = (arguments.model.clone(), arguments.preset.clone());
+    let settings = ModelSettings { models, presets, keys, ..ModelSettings::default() };
+    settings.gather(&shared, registry).map_err(in_words)?;
+    let configuration = arguments.config.as_deref().map(read_table).transpose()?.unwrap_or_default();
+    Ok(ModelSettings { configuration, ..settings })
 }
 
 fn read_table(path: &Path) -> anyhow::Result<Table> {
@@ -221,7 +113,7 @@ fn read_table(path: &Path) -> anyhow::Result<Table> {
 }
 
 /// `key=value` or `model.key=value`; a value that is no TOML is a string.
-fn parse_assignment(text: &str) -> anyhow::Result<(Option<String>, String, Value)> {
+fn parse_assignment(text: &str) -> anyhow::Result<KeySetting> {
     let Some((name, value)) = text.split_once('=') else {
         misuse!("--set {text}: expected KEY=VALUE, such as rank=200");
     };
@@ -232,8 +124,8 @@ fn parse_assignment(text: &str) -> anyhow::Result<(Option<String>, String, Value
     let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
     // TOML wants a digit on both sides of the point; people write .6 all the same.
     let number = || value.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::Float);
-    let parsed = parsed.or_else(number).unwrap_or_else(|| Value::String(value.to_owned()));
-    Ok((model, key.to_owned(), parsed))
+    let value = parsed.or_else(number).unwrap_or_else(|| Value::String(value.to_owned()));
+    Ok(KeySetting { model, key: key.to_owned(), value })
 }
 
 #[cfg(test)]

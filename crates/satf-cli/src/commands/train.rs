@@ -5,9 +5,10 @@ use std::fs;
 use std::time::Instant;
 
 use anyhow::Context;
-use satf::evaluate::{EarlyStopping, EvaluateOptions, Evaluation, Measure, Metric, evaluate};
-use satf::model_file::Validation;
-use satf::models::{Quantization, Recommender, Registry, UserData};
+use satf::evaluate::{EvaluateOptions, Measure, Metric, evaluate};
+use satf::experiment::{Choice, Recorder, SharedKeys, Validated, Validation, Warning, fit_with_validation};
+use satf::model_file;
+use satf::models::{Quantization, Registry, UserData};
 use satf::monitor::{Monitor, check_cancelled};
 use satf::prepare::{Offset, Partition, Split, SplitScheme, Statistics, Timeline};
 use satf::recommend::Model;
@@ -15,7 +16,7 @@ use serde_json::json;
 
 use super::files::Files;
 use super::inspect::{held_of_users, settled, short};
-use super::settings::{Choice, DEFAULT_MODEL, SharedKeys, configure};
+use super::settings::{DEFAULT_MODEL, configure};
 use crate::args::{ModelArguments, TrainArguments};
 use crate::misuse::{OnCommandLine, misuse};
 use crate::terminal::Terminal;
@@ -51,7 +52,7 @@ fn train(arguments: &TrainArguments, registry: &Registry, terminal: &Terminal) -
 
     let (log, _) = super::read(&arguments.log, terminal)?;
     let timeline = Timeline::new(&log, ties, arguments.seed);
-    super::protocol::warn_of_ties(&timeline);
+    super::protocol::tell(Warning::of_ties(&timeline).as_slice());
     let scheme = match (arguments.validate, arguments.leave_out) {
         (None, None) => None,
         (Some(valid), Some(test)) => Some(SplitScheme::Calendar { valid, test }),
@@ -73,10 +74,10 @@ fn train(arguments: &TrainArguments, registry: &Registry, terminal: &Terminal) -
     };
     let start = Instant::now();
     terminal.begin(&choice.label, 0);
-    terminal.take_reported();
-    let mut model = Model::train(&choice.configured, &histories, terminal)?;
+    let recorder = Recorder::new(terminal);
+    let mut model = Model::train(&choice.configured, &histories, &recorder)?;
     check_cancelled(terminal)?;
-    let seconds = terminal.take_reported().earlier_seconds + start.elapsed().as_secs_f64();
+    let seconds = recorder.finish().earlier_seconds + start.elapsed().as_secs_f64();
     model.set_dataset(arguments.seed, |dataset| {
         dataset.ties = Some(ties);
         dataset.left_out = arguments.leave_out.map(|offset| offset.to_string());
@@ -137,49 +138,36 @@ fn validate(
     offset: Offset,
     arguments: &TrainArguments,
     terminal: &Terminal,
-) -> anyhow::Result<Validation> {
-    let num_items = partition.train.num_items();
+) -> anyhow::Result<model_file::Validation> {
     terminal.begin("validating", 0);
-    let stopping = EarlyStopping::new(&partition.holdout, num_items, METRIC, arguments.patience, terminal);
-    let last = choice.configured.learner.fit(&partition.train, &stopping)?;
-    check_cancelled(terminal)?;
-    let outcome = stopping.outcome().map_err(anyhow::Error::msg)?;
-    let best_iteration = outcome.best.as_ref().map(|best| best.iteration);
-    let model = outcome.best.map_or(last, |best| best.model);
-    if let Some(best) = best_iteration {
-        choice.warn_of_last(best);
+    let validation = Validation::new(partition, METRIC, arguments.patience);
+    let Validated { curve, best, model, mut evaluation } =
+        fit_with_validation(&*choice.configured.learner, &validation, terminal)?;
+    if let Some((best, _)) = best {
+        super::protocol::tell(choice.last_was_best(best).as_slice());
         *choice = choice.with_iterations(best)?;
     }
-    let mut evaluation = measure(&*model, partition, terminal)?;
     if arguments.quantize != Quantization::None {
         let name = arguments.quantize.name();
         let quantized = model
             .quantized(arguments.quantize)
             .map_err(|reason| anyhow::anyhow!("--quantize {name}: {}: {reason}", choice.entry.name))?;
         let single = evaluation.estimate(METRIC).value;
-        evaluation = measure(&*quantized, partition, terminal)?;
+        let (options, items) = (EvaluateOptions::default(), partition.train.num_items());
+        evaluation = evaluate(&*quantized, &partition.holdout, items, &options, terminal)?;
         let rounded = evaluation.estimate(METRIC).value;
         terminal.say(&format!(
             "{METRIC} on the newest {offset}: {single:.4} in single precision, {rounded:.4} in {name} ({:+.4})",
             rounded - single
         ));
     }
-    Ok(Validation {
+    Ok(model_file::Validation {
         held_back: offset.to_string(),
         events: evaluation.counts.scored,
         metrics: evaluation.report().into_iter().collect::<BTreeMap<_, _>>(),
-        curve: outcome.curve.into_iter().map(|(_, estimate)| estimate).collect(),
-        best_iteration,
+        curve: curve.into_iter().map(|(_, estimate)| estimate).collect(),
+        best_iteration: best.map(|(best, _)| best),
     })
-}
-
-fn measure(
-    model: &dyn Recommender,
-    partition: &Partition,
-    terminal: &Terminal,
-) -> anyhow::Result<Evaluation> {
-    let num_items = partition.train.num_items();
-    Ok(evaluate(model, &partition.holdout, num_items, &EvaluateOptions::default(), terminal)?)
 }
 
 /// A file with more than sums in it wants to be guarded like the log.

@@ -6,26 +6,22 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use satf::evaluate::EvaluateOptions;
+use satf::experiment::{Asked, CutDescription, SharedKeys};
 use satf::interactions::Interactions;
 use satf::models::{ModelEntry, Registry};
-use satf::prepare::Partition;
 use satf::tune::{
-    Best, Grid, Limits, Progress, Sampler, Scoring, SearchOptions, Space, Status, Study, Trial, best_of,
-    refit, search,
+    Ending, Grid, Limits, Progress, Sampler, Scoring, SearchOptions, Space, Status, Study, Trial, search,
 };
-use serde_json::{Map, Value, json};
-use toml::Table;
+use serde_json::{Value, json};
 
 use super::files::Files;
-use super::protocol::Protocol;
-use super::settings::{Asked, SharedKeys, check_keys, gather, keys_set};
+use super::protocol;
+use super::settings::{check_keys, gather, keys_set};
 use crate::args::{ModelArguments, PartArgument, SearchArguments, TuneArguments, TuneCommand};
 use crate::misuse::{OnCommandLine, misuse};
 use crate::terminal::Terminal;
 use crate::{escape, table};
 
-/// The training at the end, among those of which checkpoints are kept.
-const REFIT: &str = "refit";
 /// Trials of a random search where nothing else limits it.
 const USUAL_TRIALS: usize = 30;
 
@@ -43,9 +39,8 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
             "--on validation: tuning is on the validation part already; the test part is scored once, at the end"
         );
     }
-    let protocol = Protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
-    let shared =
-        SharedKeys { seed: protocol.seed, max_len: protocol.max_len, memory_bytes: arguments.models.memory };
+    let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
+    let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
     let asked = only_model(&arguments.models, shared, registry)?;
     let keys = keys_set(&arguments.models)?;
     check_keys(&asked, &keys)?;
@@ -60,7 +55,7 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
     options.study.iter().try_for_each(|folder| check_files(arguments, folder))?;
 
     let (log, _) = super::read(&arguments.log, terminal)?;
-    let cut = protocol.cut(&log)?;
+    let cut = protocol::cut(&protocol, &log)?;
     let validation = cut.split.validation()?;
     let grid = Grid::new(&entry, &settings, &space, &validation.train)?;
     let asked = json!({
@@ -94,8 +89,14 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
 
     let cutoffs = vec![metric.cutoff];
     let evaluation = EvaluateOptions { cutoffs, seen: protocol.seen, ..EvaluateOptions::default() };
-    let ending = Ending { entry, asked: &asked, settings: &settings, test: &cut.partition, evaluation };
-    let result = ending.result(&study, terminal)?;
+    let usage = Some(format!("satf evaluate LOG --model {} --config best.toml", entry.name));
+    let (entry, settings, test) = (&entry, &settings, &cut.partition);
+    let ending = Ending { entry, settings, metric, test, evaluation, usage };
+    let keeping = terminal.keeping_checkpoints_in(study.refit_checkpoints());
+    let mut warnings = Vec::new();
+    let result = ending.conclude(&study, &keeping, &mut warnings);
+    protocol::tell(&warnings);
+    let result = json!(result?);
     terminal.finish();
     let status = Status::read(&folder)?;
     if arguments.json {
@@ -154,8 +155,8 @@ fn limits(options: &SearchArguments, grid: &Grid) -> Limits {
 }
 
 /// The protocol without what follows from it.
-fn protocol_asked(description: &Value) -> Value {
-    let mut asked = description.as_object().cloned().unwrap_or_default();
+fn protocol_asked(description: &CutDescription) -> Value {
+    let mut asked = json!(description).as_object().cloned().unwrap_or_default();
     asked.retain(|name, _| name != "scored_part" && name != "train");
     Value::Object(asked)
 }
@@ -197,89 +198,4 @@ fn announce(study: &Study, grid: &Grid, limits: Limits, terminal: &Terminal) {
         table::count(limits.trials),
         escape::path(study.folder()),
     ));
-}
-
-/// What comes after the last trial.
-struct Ending<'a> {
-    entry: ModelEntry,
-    asked: &'a Value,
-    settings: &'a Table,
-    test: &'a Partition,
-    evaluation: EvaluateOptions,
-}
-
-impl Ending<'_> {
-    /// The result of the study: as it was if the best is still the best, else the new best is fitted and scored on the test
-    /// part.
-    fn result(&self, study: &Study, terminal: &Terminal) -> anyhow::Result<Value> {
-        let trials = json!({
-            "done": study.trials().len(),
-            "failed": study.trials().iter().filter(|trial| trial.error.is_some()).count(),
-        });
-        let before = study.result()?;
-        let best = best_of(study.trials());
-        let mut result = match before {
-            Some(before) if best.as_ref().is_some_and(|best| before["best"] == as_kept(best)) => before,
-            before => {
-                let scored =
-                    before.as_ref().and_then(|before| before["test_part_scored"].as_u64()).unwrap_or(0);
-                if scored > 0 {
-                    tracing::warn!(
-                        "the test part was scored before, for a configuration that is no longer the best: the more often \
-                         it is looked at, the less its score says"
-                    );
-                }
-                self.refit(study, scored + 1, terminal)?
-            }
-        };
-        if result["trials"] != trials {
-            result["trials"] = trials;
-            study.finish(&result, &self.best_toml(&result)?)?;
-            study.forget_checkpoints(REFIT);
-        }
-        Ok(result)
-    }
-
-    fn refit(&self, study: &Study, scored: u64, terminal: &Terminal) -> anyhow::Result<Value> {
-        let terminal = &terminal.keeping_checkpoints_in(study.checkpoints(REFIT));
-        terminal.take_reported();
-        let outcome = refit(&self.entry, self.settings, study, self.test, &self.evaluation, terminal)?;
-        let earlier_seconds = terminal.take_reported().earlier_seconds;
-        let test: Map<String, Value> =
-            outcome.evaluation.report().into_iter().map(|(name, estimate)| (name, json!(estimate))).collect();
-        Ok(json!({
-            "best": as_kept(&outcome.best),
-            "configuration": outcome.configuration,
-            "metric": self.asked["metric"],
-            "test": test,
-            "events": outcome.evaluation.counts,
-            "test_part_scored": scored,
-            "train_seconds": earlier_seconds + outcome.train_seconds,
-            "evaluate_seconds": outcome.evaluate_seconds,
-            "satf_version": env!("CARGO_PKG_VERSION"),
-        }))
-    }
-
-    /// The best configuration as a file that `--config` takes.
-    fn best_toml(&self, result: &Value) -> anyhow::Result<String> {
-        let mut settings = self.settings.clone();
-        if let Some(keys) = result["best"]["keys"].as_object() {
-            for (key, value) in keys {
-                settings.insert(key.clone(), toml::Value::try_from(value)?);
-            }
-        }
-        let metric = result["metric"].as_str().unwrap_or_default();
-        Ok(format!(
-            "# {metric} {:.4} on the validation part; satf evaluate LOG --model {} --config best.toml\n{}",
-            result["best"]["value"].as_f64().unwrap_or_default(),
-            self.asked["model"].as_str().unwrap_or_default(),
-            toml::to_string(&settings)?,
-        ))
-    }
-}
-
-/// The best as it reads in `result.json`.
-fn as_kept(best: &Best) -> Value {
-    let text = json!(best).to_string();
-    serde_json::from_str(&text).unwrap_or_default()
 }

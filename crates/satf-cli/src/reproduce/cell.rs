@@ -1,19 +1,16 @@
 //! The cells: what is measured, what decides the result, and the measuring itself.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use anyhow::Context;
-use satf::evaluate::{EarlyStopping, Estimate, EvaluateOptions, Measure, Metric, ResampleUnit, SeenPolicy};
+use satf::evaluate::{Estimate, EvaluateOptions, Measure, Metric, ResampleUnit, SeenPolicy};
+use satf::experiment::{Choice, Validation, fit, fit_with_validation, run_on};
 use satf::interactions::Interactions;
-use satf::monitor::check_cancelled;
 use satf::prepare::{Partition, Split, SplitScheme, TiePolicy, Timeline};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::suite::Dataset;
-use crate::commands::experiment::Run;
-use crate::commands::settings::Choice;
 use crate::terminal::Terminal;
 
 /// What configurations are chosen by, and the first column of every table.
@@ -202,7 +199,7 @@ impl Question<'_> {
             Task::Score { .. } => {
                 let cutoffs = vec![TARGET.cutoff];
                 let options = EvaluateOptions { cutoffs, seen: self.seen, ..EvaluateOptions::default() };
-                let run = Run::new(&self.choice, partition, &options, terminal)?;
+                let run = run_on(&self.choice, partition, &options, terminal)?;
                 Ok(Outcome::Score(Scored {
                     metrics: run.evaluation.report().into_iter().collect(),
                     events: run.evaluation.counts.scored,
@@ -213,25 +210,18 @@ impl Question<'_> {
                 }))
             }
             Task::Curve => {
-                let items = partition.train.num_items();
                 // Every iteration is wanted, however the curve goes.
-                let watch = EarlyStopping::new(&partition.holdout, items, TARGET, usize::MAX, terminal);
-                learner.fit(&partition.train, &watch)?;
-                check_cancelled(terminal)?;
-                let outcome = watch.outcome().map_err(anyhow::Error::msg)?;
+                let validation = Validation::new(partition, TARGET, usize::MAX);
+                let curve = fit_with_validation(&**learner, &validation, terminal)?.curve;
                 let step = |(iteration, estimate): (usize, Estimate)| Step {
                     iteration,
                     value: estimate.value,
                     stderr: estimate.stderr,
                 };
-                Ok(Outcome::Curve(outcome.curve.into_iter().map(step).collect()))
+                Ok(Outcome::Curve(curve.into_iter().map(step).collect()))
             }
             Task::Time { .. } => {
-                terminal.take_reported();
-                let start = Instant::now();
-                learner.fit(&partition.train, terminal)?;
-                check_cancelled(terminal)?;
-                let train_seconds = terminal.take_reported().earlier_seconds + start.elapsed().as_secs_f64();
+                let train_seconds = fit(&**learner, &partition.train, terminal)?.seconds;
                 Ok(Outcome::Time(Timed { train_seconds, threads }))
             }
         }

@@ -15,6 +15,7 @@ use std::time::Instant;
 
 pub(crate) use cell::TARGET;
 pub(crate) use findings::{DatasetFindings, Findings, MEASURES, Row, Scores, quoted};
+use satf::experiment::ExperimentError;
 use satf::models::{ModelError, Registry};
 use satf::monitor::{Cancelled, Monitor};
 use satf::prepare::{Partition, TiePolicy};
@@ -188,8 +189,7 @@ fn fill<'a>(
 
 /// Whether it is the model that cannot be run, and not something that keeps others from being run too.
 fn cannot_be_run(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<ModelError>();
-    error.is_some_and(|error| !matches!(error, ModelError::Checkpoint { .. } | ModelError::Cancelled(_)))
+    matches!(error.downcast_ref(), Some(ExperimentError::Model(error)) if !matches!(error, ModelError::Checkpoint { .. }))
 }
 
 /// The cuts of the dataset that is worked on: models share them.

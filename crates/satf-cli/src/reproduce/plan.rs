@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use satf::data::{ReadOptions, read_log};
+use satf::experiment::{Choice, SharedKeys};
 use satf::models::{ModelEntry, Registry};
 use satf::prepare::{Statistics, TiePolicy, p_core, resolve_duplicates};
 use toml::Table;
 
 use super::cell::{Log, Question, Task};
 use super::suite::{Dataset, Model, Ranks, Selection, Suite};
-use crate::commands::settings::{Choice, SharedKeys, add_shared};
 use crate::terminal::Terminal;
 
 /// A dataset of the suite that is there.
@@ -159,17 +159,14 @@ fn configure(
         Task::Score { seed, .. } => seed,
         Task::Curve | Task::Time { .. } => first_seed,
     };
-    add_shared(
-        &mut settings,
-        &entry,
-        SharedKeys { seed, max_len: Some(dataset.max_len), memory_bytes: None },
-    )?;
+    let shared = SharedKeys { seed, max_len: Some(dataset.max_len), memory_bytes: None };
+    shared.add_to(&mut settings, &entry)?;
     let choice = Choice::new(label, entry, settings)?;
     match task {
         Task::Score { .. } => Ok(choice),
         Task::Curve => {
             let iterations = choice.configured.configuration[CURVE_KEY].as_i64().unwrap_or(1);
-            choice.with(CURVE_KEY, iterations + suite.curve_iterations as i64)
+            Ok(choice.with(&[(CURVE_KEY, iterations + suite.curve_iterations as i64)])?)
         }
         Task::Time { rank } => with_item_rank(&choice, rank as i64),
     }
@@ -181,19 +178,19 @@ fn with_item_rank(choice: &Choice, rank: i64) -> anyhow::Result<Choice> {
     let key = ["item_rank", "rank", "hidden"].into_iter().find(|key| choice.has(key));
     let key = key.context("it has no item factor: leave it out of [[ranks]]")?;
     if key != "item_rank" {
-        return choice.with(key, rank);
+        return Ok(choice.with(&[(key, rank)])?);
     }
     let keys = &choice.configured.configuration;
     let small: i64 = ["position_rank", "attention_rank", "sequences_rank"]
         .iter()
         .filter_map(|key| keys[key].as_i64())
         .fold(1, i64::saturating_mul);
-    match keys["user_rank"].as_i64() {
+    Ok(match keys["user_rank"].as_i64() {
         Some(users) if users > rank.saturating_mul(small) => {
-            choice.with_all(&[("item_rank", rank), ("user_rank", rank.saturating_mul(small))])
+            choice.with(&[("item_rank", rank), ("user_rank", rank.saturating_mul(small))])?
         }
-        _ => choice.with("item_rank", rank),
-    }
+        _ => choice.with(&[("item_rank", rank)])?,
+    })
 }
 
 fn tasks(suite: &Suite, model: &Model, entry: &ModelEntry, dataset: &Dataset, first_seed: u64) -> Vec<Task> {

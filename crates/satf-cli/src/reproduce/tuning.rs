@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use satf::experiment::SharedKeys;
 use satf::models::Registry;
 use satf::prepare::TiePolicy;
 use satf::tune::{
@@ -14,7 +15,6 @@ use toml::Table;
 use super::cell::TARGET;
 use super::plan::{Found, given_settings, own_settings, slug};
 use super::suite::Model;
-use crate::commands::settings::{SharedKeys, add_shared};
 use crate::terminal::Terminal;
 
 /// Iterations without growth that a trial bears.
@@ -48,7 +48,7 @@ impl Search<'_> {
         }
         let mut base = settings.clone();
         let shared = SharedKeys { seed: self.seed, max_len: Some(dataset.max_len), memory_bytes: None };
-        add_shared(&mut base, &entry, shared)?;
+        shared.add_to(&mut base, &entry)?;
 
         let validation = found.log.cut(dataset, TiePolicy::File, 0, true)?;
         let grid = Grid::new(&entry, &base, &space, &validation.train)?;

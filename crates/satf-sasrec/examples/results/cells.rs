@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use satf::data::{ReadOptions, read_log, write_atomically};
-use satf::evaluate::{EarlyStopping, Estimate, EvaluateOptions, Measure, Metric, evaluate};
+use satf::evaluate::{Estimate, EvaluateOptions, Measure, Metric, evaluate};
+use satf::experiment::{Validation, fit_with_validation};
 use satf::model_file::content_hash;
 use satf::models::{Checkpoints, Configured, Iteration, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
@@ -169,13 +170,11 @@ fn configure(asked: &Question, max_len: i64) -> Result<Configured, Error> {
 
 /// Trains on the training part alone until the validation part says that it is enough.
 fn validate(configured: &Configured, partition: &Partition, watch: &Watch) -> Result<Candidate, Error> {
-    let items = partition.train.num_items();
-    let stopping = EarlyStopping::new(&partition.holdout, items, NDCG, PATIENCE, watch);
-    configured.learner.fit(&partition.train, &stopping)?;
-    let outcome = stopping.outcome()?;
-    let best = outcome.best.ok_or("no epoch was scored")?;
-    let epochs = outcome.curve.last().map_or(0, |(epoch, _)| *epoch);
-    Ok(Candidate { best_epoch: best.iteration, epochs, ndcg: best.estimate })
+    let validation = Validation::new(partition, NDCG, PATIENCE);
+    let validated = fit_with_validation(&*configured.learner, &validation, watch)?;
+    let (best_epoch, ndcg) = validated.best.ok_or("no epoch was scored")?;
+    let epochs = validated.curve.last().map_or(0, |(epoch, _)| *epoch);
+    Ok(Candidate { best_epoch, epochs, ndcg })
 }
 
 /// Trains on all before the test part and scores that.

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::interactions::UserIndex;
 use crate::ranking::discount;
@@ -78,6 +79,12 @@ impl FromStr for Metric {
         let measure = Measure::ALL.into_iter().find(|m| m.name().eq_ignore_ascii_case(name));
         let cutoff = cutoff.parse().ok().filter(|&cutoff: &usize| cutoff > 0);
         Ok(Metric { measure: measure.ok_or_else(error)?, cutoff: cutoff.ok_or_else(error)? })
+    }
+}
+
+impl<'de> Deserialize<'de> for Metric {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

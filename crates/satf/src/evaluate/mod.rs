@@ -1,7 +1,7 @@
 //! Honest scores: the protocol, its metrics, and tests of whether two models differ.
 
 mod compare;
-mod early_stopping;
+mod evaluation;
 mod event_times;
 mod metrics;
 mod order;
@@ -9,11 +9,11 @@ mod per_event;
 mod protocol;
 
 pub use compare::{CompareOptions, Difference, compare};
-pub use early_stopping::{Best, EarlyStopping, EarlyStoppingOutcome};
+pub use evaluation::{Evaluation, MergeError};
 pub use metrics::{Estimate, Measure, Metric, ResampleUnit, UnknownMetric};
 pub use order::{FileOrder, OrderCheck, OrderEffect, OrderError, OrderOptions, Verdict, check_order};
 pub use per_event::{PairedEvents, PerEvent, PerEventError, PerEventHint, write_per_event};
 pub(crate) use protocol::histories_at_once;
-pub use protocol::{EvaluateError, EvaluateOptions, Evaluation, SeenPolicy, evaluate};
+pub use protocol::{EvaluateError, EvaluateOptions, SeenPolicy, evaluate, evaluate_events};
 
 pub use crate::ranking::{EXCLUDED, Scored, rank_unseen, top_n};

@@ -20,9 +20,9 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
+use super::evaluation::Evaluation;
 use super::event_times::{self, EventTimes, Reading};
 use super::metrics::Metric;
-use super::protocol::Evaluation;
 use crate::data::{moments, time, write_atomically};
 use crate::interactions::Ids;
 use crate::prepare::Partition;
@@ -51,6 +51,16 @@ pub enum PerEventError {
         path: PathBuf,
         /// What is wrong.
         reason: String,
+    },
+    /// Only some events were scored: parts are merged before they are written.
+    #[error("{}: only {scored} of {events} events were scored; merge the parts first", path.display())]
+    Partial {
+        /// The file.
+        path: PathBuf,
+        /// Events scored.
+        scored: usize,
+        /// Events of the holdout.
+        events: usize,
     },
     /// Two files without a common event or metric.
     #[error("{} and {} have no {what} in common: were they made on the same log and split?", first.display(), second.display())]
@@ -120,6 +130,10 @@ pub fn write_per_event(
 ) -> Result<(), PerEventError> {
     let (holdout, catalog) = (&partition.holdout, partition.train.catalog());
     let events = &holdout.events;
+    if !evaluation.is_whole() {
+        let (path, scored) = (path.to_owned(), evaluation.ranks.len());
+        return Err(PerEventError::Partial { path, scored, events: events.len() });
+    }
     let ids = |ids: &Ids, at: Vec<usize>| -> ArrayRef {
         match ids {
             Ids::Integers(ids) => Arc::new(Int64Array::from_iter_values(at.into_iter().map(|at| ids[at]))),

@@ -1,15 +1,17 @@
 //! One pass over the holdout: every event ranked against the whole catalogue, seen items excluded.
 
+use std::fmt;
 use std::str::FromStr;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::metrics::{Estimate, Measure, Metric, ResampleUnit, number_users};
+use super::evaluation::{Evaluation, number_of_each};
+use super::metrics::ResampleUnit;
 use crate::choice::{UnknownChoice, choose};
 use crate::models::Recommender;
 use crate::monitor::{Cancelled, Monitor, check_cancelled};
-use crate::prepare::{EventCounts, History, Holdout};
+use crate::prepare::{History, Holdout};
 use crate::ranking::{EXCLUDED, Scored, rank_unseen};
 
 /// Scores held at once: a batch is as many events as fit, so memory stays bounded whatever the catalogue.
@@ -27,6 +29,15 @@ pub enum SeenPolicy {
     Pooled,
 }
 
+impl fmt::Display for SeenPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            SeenPolicy::Own => "own",
+            SeenPolicy::Pooled => "pooled",
+        })
+    }
+}
+
 impl FromStr for SeenPolicy {
     type Err = UnknownChoice;
 
@@ -36,7 +47,8 @@ impl FromStr for SeenPolicy {
 }
 
 /// What to measure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct EvaluateOptions {
     /// Lengths of the lists, ascending, without repeats, each at least 1.
     pub cutoffs: Vec<usize>,
@@ -54,23 +66,6 @@ impl Default for EvaluateOptions {
     }
 }
 
-/// The outcome of an evaluation.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Evaluation {
-    /// The cut-offs measured.
-    pub cutoffs: Vec<usize>,
-    /// Rank of every event's target (from 0), in the order of the holdout; `None` beyond the largest cut-off.
-    pub ranks: Vec<Option<u32>>,
-    /// Numbers the user of every event, from 0 without gaps.
-    pub users: Vec<usize>,
-    /// What standard errors take for one observation.
-    pub unit: ResampleUnit,
-    /// The best rank each item ever reached in a list; `u32::MAX` for items never recommended.
-    best_rank: Vec<u32>,
-    /// Counts of the holdout.
-    pub counts: EventCounts,
-}
-
 /// Why an evaluation cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -86,6 +81,24 @@ pub enum EvaluateError {
         /// Items of the training part.
         holdout: usize,
     },
+    /// An event that the holdout does not have.
+    #[error("no event at place {event}: the holdout has {events}, counted from 0")]
+    NoSuchEvent {
+        /// The place asked for.
+        event: usize,
+        /// How many events there are.
+        events: usize,
+    },
+    /// Evaluations of different events, or of none, cannot be compared event by event.
+    #[error(
+        "evaluations of {first} and of {second} events that are not the same cannot be compared event by event"
+    )]
+    NotPaired {
+        /// Events of the first.
+        first: usize,
+        /// Events of the second.
+        second: usize,
+    },
     /// The caller asked to stop.
     #[error("{0}")]
     Cancelled(#[from] Cancelled),
@@ -99,6 +112,20 @@ pub fn evaluate(
     options: &EvaluateOptions,
     monitor: &dyn Monitor,
 ) -> Result<Evaluation, EvaluateError> {
+    let events: Vec<usize> = (0..holdout.events.len()).collect();
+    evaluate_events(model, holdout, num_items, &events, options, monitor)
+}
+
+/// Ranks some events of a holdout, given by their places in it in any order: the share of one worker among several. The parts
+/// of all workers give the whole ([`Evaluation::merge`]).
+pub fn evaluate_events(
+    model: &dyn Recommender,
+    holdout: &Holdout,
+    num_items: usize,
+    events: &[usize],
+    options: &EvaluateOptions,
+    monitor: &dyn Monitor,
+) -> Result<Evaluation, EvaluateError> {
     let mut cutoffs = options.cutoffs.clone();
     cutoffs.sort_unstable();
     cutoffs.dedup();
@@ -108,43 +135,52 @@ pub fn evaluate(
     if model.num_items() != num_items {
         return Err(EvaluateError::Catalog { model: model.num_items(), holdout: num_items });
     }
+    let mut events = events.to_vec();
+    events.sort_unstable();
+    events.dedup();
+    if let Some(&event) = events.last().filter(|&&last| last >= holdout.events.len()) {
+        return Err(EvaluateError::NoSuchEvent { event, events: holdout.events.len() });
+    }
     let batch = options.batch.unwrap_or(histories_at_once(num_items)).max(1);
 
     let pooled = (options.seen == SeenPolicy::Pooled).then(|| first_event_that_saw(holdout, num_items));
-    monitor.begin("evaluating", holdout.events.len() as u64);
-    let mut ranks = Vec::with_capacity(holdout.events.len());
+    monitor.begin("evaluating", events.len() as u64);
+    let mut ranks = Vec::with_capacity(events.len());
     let mut best_rank = vec![u32::MAX; num_items];
-    let mut scores = vec![0f32; batch.min(holdout.events.len()) * num_items];
-    for events in holdout.events.chunks(batch) {
+    let mut scores = vec![0f32; batch.min(events.len()) * num_items];
+    for places in events.chunks(batch) {
         check_cancelled(monitor)?;
-        let histories: Vec<History<'_>> = events.iter().map(|event| holdout.history(event)).collect();
-        let scores = &mut scores[..events.len() * num_items];
+        let histories: Vec<History<'_>> =
+            places.iter().map(|&place| holdout.history(&holdout.events[place])).collect();
+        let scores = &mut scores[..places.len() * num_items];
         model.score_batch(&histories, scores);
-        let first_event = ranks.len();
         let lists: Vec<Vec<Scored>> = scores
             .par_chunks_mut(num_items)
             .zip(&histories)
-            .enumerate()
-            .map(|(at, (scores, history))| {
+            .zip(places)
+            .map(|((scores, history), &place)| {
                 for (score, &first) in scores.iter_mut().zip(pooled.iter().flatten()) {
-                    if first < first_event + at {
+                    if first < place {
                         *score = EXCLUDED;
                     }
                 }
                 rank_unseen(scores, history, longest)
             })
             .collect();
-        for (event, list) in events.iter().zip(&lists) {
-            ranks.push(list.iter().position(|scored| scored.item == event.target).map(|rank| rank as u32));
+        for (&place, list) in places.iter().zip(&lists) {
+            let target = holdout.events[place].target;
+            ranks.push(list.iter().position(|scored| scored.item == target).map(|rank| rank as u32));
             for (rank, scored) in list.iter().enumerate() {
                 let best = &mut best_rank[scored.item.get()];
                 *best = (*best).min(rank as u32);
             }
         }
-        monitor.advance(events.len() as u64);
+        monitor.advance(places.len() as u64);
     }
-    let users = number_users(holdout.events.iter().map(|event| event.user), holdout.users.len());
-    Ok(Evaluation { cutoffs, ranks, users, unit: options.unit, best_rank, counts: holdout.counts })
+    let user_indices: Vec<u32> = events.iter().map(|&place| holdout.events[place].user.0).collect();
+    let users = number_of_each(&user_indices);
+    let (unit, counts) = (options.unit, holdout.counts);
+    Ok(Evaluation { cutoffs, ranks, users, unit, best_rank, counts, events, user_indices })
 }
 
 /// How many histories are scored at once for a catalogue of this size.
@@ -161,45 +197,4 @@ fn first_event_that_saw(holdout: &Holdout, num_items: usize) -> Vec<usize> {
         }
     }
     first
-}
-
-impl Evaluation {
-    /// The per-event metrics measured, cut-off by cut-off.
-    pub fn metrics(&self) -> impl Iterator<Item = Metric> {
-        let cutoffs = self.cutoffs.clone();
-        cutoffs.into_iter().flat_map(|cutoff| Measure::ALL.map(|measure| Metric { measure, cutoff }))
-    }
-
-    /// The mean of a metric over the events, with its standard error.
-    pub fn estimate(&self, metric: Metric) -> Estimate {
-        let values = self.ranks.iter().map(|&rank| metric.value(rank));
-        match self.unit {
-            ResampleUnit::User => Estimate::by_user(values, &self.users),
-            ResampleUnit::Event => Estimate::by_event(values),
-        }
-    }
-
-    /// How many users have an event.
-    pub fn num_users(&self) -> usize {
-        self.users.iter().max().map_or(0, |last| last + 1)
-    }
-
-    /// Distinct items recommended at a cut-off over items in training.
-    pub fn coverage(&self, cutoff: usize) -> f64 {
-        let reached = self.best_rank.iter().filter(|&&rank| (rank as usize) < cutoff).count();
-        reached as f64 / self.best_rank.len() as f64
-    }
-
-    /// Every metric by name, coverage included, in the order of reports.
-    pub fn report(&self) -> Vec<(String, Estimate)> {
-        let mut report = Vec::new();
-        for &cutoff in &self.cutoffs {
-            for measure in Measure::ALL {
-                let metric = Metric { measure, cutoff };
-                report.push((metric.to_string(), self.estimate(metric)));
-            }
-            report.push((format!("COV@{cutoff}"), Estimate::exact(self.coverage(cutoff))));
-        }
-        report
-    }
 }

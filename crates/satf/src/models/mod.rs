@@ -44,7 +44,7 @@ pub use recommender::{Iteration, Learner, Recommender, Similarities, Snapshot, U
 pub use registry::{ConfigError, Configured, ModelEntry, Registry, crate_with, nearest};
 pub use tensor_model::Precision;
 pub use tensors::{Element, Shares, StoredTensor, StoredTensors, Tensor, TensorError, TensorType};
-pub use training_monitor::{Checkpoints, Memory, TrainingMonitor};
+pub use training_monitor::{Checkpoints, Memory, RecallError, TrainingMonitor};
 pub use transitions::{Transitions, TransitionsConfig};
 pub use vmis_knn::{PositionDecay, VmisKnn, VmisKnnConfig};
 

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::{Iteration, Snapshot};
+use super::{Iteration, ModelError, Snapshot};
 use crate::monitor::Monitor;
 
 /// Watches a training: sees every iteration of a model that learns iteratively, and may end it.
@@ -45,7 +45,7 @@ pub trait Checkpoints: Sync {
     /// Training goes on from a checkpoint: what the monitor remembered then, and the model of the iteration that was best.
     /// [`ControlFlow::Break`] if that training was to end there. An error if it cannot go on from there, and training begins
     /// anew.
-    fn recall(&self, _memory: &Memory, _best: Option<&dyn Snapshot>) -> Result<ControlFlow<()>, String> {
+    fn recall(&self, _memory: &Memory, _best: Option<&dyn Snapshot>) -> Result<ControlFlow<()>, RecallError> {
         Ok(ControlFlow::Continue(()))
     }
 
@@ -61,4 +61,40 @@ pub struct Memory {
     pub text: String,
     /// The iteration whose model it will want again.
     pub best: Option<usize>,
+}
+
+/// Why training cannot go on from a checkpoint.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecallError {
+    /// What was remembered is not what this monitor remembers: what the parser says.
+    #[error("no curve of a validation: {0}")]
+    Unreadable(String),
+    /// No monitor of this kind saw the iterations before it.
+    #[error("nobody watched the epochs before it")]
+    NotWatched,
+    /// It was scored by another metric or on other events.
+    #[error("it watched {} on {} events, this training watches {} on {}", then.0, then.1, now.0, now.1)]
+    OtherValidation {
+        /// Metric and number of events then.
+        then: (String, usize),
+        /// Metric and number of events now.
+        now: (String, usize),
+    },
+    /// It went on past the iteration that ends this training.
+    #[error("it went on to iteration {reached}, which a patience of {patience} ends after iteration {end}")]
+    TooFar {
+        /// The last iteration.
+        reached: usize,
+        /// Scores without growth that this training allows.
+        patience: usize,
+        /// The iteration that ends it.
+        end: usize,
+    },
+    /// The score or the model of the best iteration is missing.
+    #[error("the model of its best iteration {0} is missing, or its score")]
+    NoBest(usize),
+    /// The model of the best iteration cannot be had.
+    #[error(transparent)]
+    Model(#[from] ModelError),
 }

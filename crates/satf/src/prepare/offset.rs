@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use jiff::Span;
 use jiff::tz::TimeZone;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::interactions::Timestamp;
 
@@ -84,6 +86,19 @@ impl Offset {
             Unit::Year => Span::new().try_years(count),
         }
         .ok()
+    }
+}
+
+/// As text, such as `3weeks`.
+impl Serialize for Offset {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Offset {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

@@ -10,7 +10,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::histories::{Histories, marks};
 use super::offset::Offset;
@@ -214,7 +214,7 @@ impl Event {
 }
 
 /// How many holdout rows there were and what became of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventCounts {
     /// Holdout rows.
     pub rows: usize,
@@ -227,6 +227,7 @@ pub struct EventCounts {
     /// Events without a history, which only start one.
     pub unscored_first: usize,
     /// Events scored whose item is in the history already. Seen items are left out of rankings, so no model can hit them.
+    #[serde(default)]
     pub repeats: usize,
 }
 

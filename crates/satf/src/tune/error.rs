@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::study::{FORMAT, STUDY};
-use crate::evaluate::EvaluateError;
+use crate::experiment::ExperimentError;
 use crate::fault::lines;
 use crate::models::{ConfigError, ModelError};
 use crate::monitor::Cancelled;
@@ -91,12 +91,12 @@ pub enum TuneError {
         /// The first failure.
         reason: String,
     },
-    /// The final model could not be fitted.
+    /// A model that cannot learn from the log, or a training that cannot be kept.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The final model could not be scored.
+    /// The final model could not be fitted or scored.
     #[error(transparent)]
-    Evaluate(#[from] EvaluateError),
+    Refit(#[from] ExperimentError),
     /// Threads for the jobs could not be started.
     #[error("cannot start {jobs} jobs: {reason}")]
     Threads {

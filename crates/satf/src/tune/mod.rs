@@ -10,6 +10,7 @@
 //!   never on the clock, the number of threads or the number of jobs; so a search that was killed and started
 //!   again ends where an undisturbed one does.
 
+mod conclusion;
 mod constraint;
 mod error;
 mod grid;
@@ -20,6 +21,7 @@ mod study;
 mod tpe;
 mod trial;
 
+pub use conclusion::{Ending, StudyResult, TrialCounts};
 pub use error::{Damage, TuneError, TuneHint};
 pub use grid::Grid;
 pub use runner::{Progress, Refit, SearchOptions, refit, search};

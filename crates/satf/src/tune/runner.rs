@@ -10,13 +10,15 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Map, Value};
 use toml::Table;
 
+use super::conclusion::settings_with;
 use super::sampler::{Observation, Proposals, Sampler};
 use super::study::{elapsed, seconds_left};
 use super::trial::{Failure, Scoring};
 use super::{Best, Damage, Grid, Limits, Study, Trial, TuneError, best_of};
-use crate::evaluate::{EvaluateError, EvaluateOptions, Evaluation, evaluate};
-use crate::models::{Configured, ModelEntry, ModelError, TrainingMonitor};
-use crate::monitor::{Cancelled, check_cancelled};
+use crate::evaluate::{EvaluateOptions, Evaluation};
+use crate::experiment::{Choice, Run, run_on};
+use crate::models::{ModelEntry, TrainingMonitor};
+use crate::monitor::Cancelled;
 use crate::prepare::Partition;
 
 /// What to search with.
@@ -192,8 +194,8 @@ impl<'a> Desk<'a> {
                 earlier_seconds = earlier;
                 (scores, None)
             }
-            Err(Failure::Failed(reason)) => (Vec::new(), Some(reason)),
-            Err(Failure::Cancelled) => return,
+            Err(Failure::Failed(error)) => (Vec::new(), Some(error.to_string())),
+            Err(Failure::Cancelled(_)) => return,
             Err(Failure::Broken(error)) => {
                 self.shared().error = Some(error.into());
                 return;
@@ -297,27 +299,12 @@ pub fn refit(
     })?;
     let (done, folder) = (trials.len(), study.folder());
     let stopped = || TuneError::Stopped { done, asked: done, folder: folder.to_owned(), source: Cancelled };
-    let mut settings = base.clone();
-    for (key, value) in &best.keys {
-        let value = toml::Value::try_from(value).map_err(|error| {
-            TuneError::content(study.folder(), &format!("trial {}: {key} = {value}: {error}", best.trial))
-        })?;
-        settings.insert(key.clone(), value);
-    }
-    let Configured { learner, configuration } = entry.configure(&settings)?;
-    let start = Instant::now();
-    let model = learner.fit(&test.train, monitor).map_err(|error| match error {
-        ModelError::Cancelled(_) => stopped(),
+    let settings = settings_with(base, &best.keys, study)?;
+    let choice = Choice::new(entry.name.to_owned(), *entry, settings)?;
+    let run = run_on(&choice, test, evaluation, monitor).map_err(|error| match error {
+        error if Cancelled::is_cause_of(&error) => stopped(),
         error => error.into(),
     })?;
-    check_cancelled(monitor).map_err(|_| stopped())?;
-    let train_seconds = start.elapsed().as_secs_f64();
-    let start = Instant::now();
-    let outcome = evaluate(&*model, &test.holdout, test.train.num_items(), evaluation, monitor);
-    let evaluation = outcome.map_err(|error| match error {
-        EvaluateError::Cancelled(_) => stopped(),
-        error => error.into(),
-    })?;
-    let evaluate_seconds = start.elapsed().as_secs_f64();
+    let Run { configuration, evaluation, train_seconds, evaluate_seconds, .. } = run;
     Ok(Refit { best, configuration, evaluation, train_seconds, evaluate_seconds })
 }

@@ -23,6 +23,8 @@ use serde_json::{Value, json};
 use super::{Best, Damage, Trial, TuneError, best_of};
 use crate::data::write_atomically;
 
+/// The training at the end, among those of which checkpoints are kept.
+const REFIT: &str = "refit";
 pub(super) const STUDY: &str = "study.json";
 const TRIALS: &str = "trials.jsonl";
 const RESULT: &str = "result.json";
@@ -130,13 +132,23 @@ impl Study {
         Ok(trial)
     }
 
+    /// The folder in which unfinished training of the model at the end is kept.
+    pub fn refit_checkpoints(&self) -> PathBuf {
+        self.checkpoints(REFIT)
+    }
+
     /// The folder in which unfinished training is kept: that of a trial, or that of the model at the end.
-    pub fn checkpoints(&self, of: &str) -> PathBuf {
+    pub(super) fn checkpoints(&self, of: &str) -> PathBuf {
         self.folder.join(CHECKPOINTS).join(of)
     }
 
+    /// Removes what was kept of the training at the end.
+    pub(super) fn forget_refit_checkpoints(&self) {
+        self.forget_checkpoints(REFIT);
+    }
+
     /// Removes what was kept of a training that is over. If that fails, nothing but room is lost.
-    pub fn forget_checkpoints(&self, of: &str) {
+    pub(super) fn forget_checkpoints(&self, of: &str) {
         let _ = fs::remove_dir_all(self.checkpoints(of));
         // It goes once it is empty.
         let _ = fs::remove_dir(self.folder.join(CHECKPOINTS));
@@ -147,8 +159,8 @@ impl Study {
         read_json(&self.folder.join(RESULT))
     }
 
-    /// Keeps the result and the best configuration (as TOML that `--config` takes).
-    pub fn finish(&self, result: &Value, best: &str) -> Result<(), TuneError> {
+    /// Keeps the result and the best configuration, as TOML.
+    pub(super) fn finish(&self, result: &Value, best: &str) -> Result<(), TuneError> {
         let text = serde_json::to_string_pretty(result).unwrap_or_default() + "\n";
         write(&self.folder.join(BEST), best)?;
         write(&self.folder.join(RESULT), &text)

@@ -2,18 +2,17 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use toml::Table;
 
 use super::Grid;
-use crate::evaluate::{Estimate, EvaluateError, EvaluateOptions, Metric, ResampleUnit, SeenPolicy, evaluate};
-use crate::models::{
-    Checkpoints, ConfigError, Iteration, Memory, ModelError, Recommender, Snapshot, TrainingMonitor,
-};
-use crate::monitor::{Cancelled, Monitor, OnlyCancels, check_cancelled};
+use crate::evaluate::{EvaluateError, Metric, ResampleUnit, SeenPolicy};
+use crate::experiment::{ExperimentError, Validation, ValidationScore, score_variants};
+use crate::models::{Checkpoints, ConfigError, Iteration, ModelError, Snapshot, TrainingMonitor};
+use crate::monitor::{Cancelled, Monitor};
 use crate::prepare::Partition;
 
 /// Iterations that take so many seconds are told of one by one; others only trial by trial.
@@ -61,7 +60,7 @@ impl Trial {
 }
 
 /// The best configuration of several trials.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
     /// Which trial it is from.
     pub trial: usize,
@@ -72,7 +71,7 @@ pub struct Best {
     /// Its standard error.
     pub stderr: Option<f64>,
     /// What the error takes for one observation, as in [`Score::unit`].
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<ResampleUnit>,
 }
 
@@ -102,41 +101,28 @@ pub struct Scoring<'a> {
 
 /// Why a trial has no scores.
 pub(super) enum Failure {
-    Cancelled,
+    Cancelled(Cancelled),
     /// It cannot be done, today or tomorrow.
-    Failed(String),
+    Failed(ExperimentError),
     /// Something outside went wrong: the search ends, and this trial is not done.
     Broken(ModelError),
 }
 
-impl From<ModelError> for Failure {
-    fn from(error: ModelError) -> Self {
+impl From<ExperimentError> for Failure {
+    fn from(error: ExperimentError) -> Self {
         match error {
-            ModelError::Cancelled(_) => Failure::Cancelled,
-            error @ ModelError::Checkpoint { .. } => Failure::Broken(error),
-            error => Failure::Failed(error.to_string()),
-        }
-    }
-}
-
-impl From<EvaluateError> for Failure {
-    fn from(error: EvaluateError) -> Self {
-        match error {
-            EvaluateError::Cancelled(_) => Failure::Cancelled,
-            error => Failure::Failed(error.to_string()),
+            ExperimentError::Cancelled(cancelled)
+            | ExperimentError::Model(ModelError::Cancelled(cancelled))
+            | ExperimentError::Evaluate(EvaluateError::Cancelled(cancelled)) => Failure::Cancelled(cancelled),
+            ExperimentError::Model(error @ ModelError::Checkpoint { .. }) => Failure::Broken(error),
+            error => Failure::Failed(error),
         }
     }
 }
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
-        Failure::Failed(error.to_string())
-    }
-}
-
-impl From<Cancelled> for Failure {
-    fn from(_: Cancelled) -> Self {
-        Failure::Cancelled
+        Failure::Failed(error.into())
     }
 }
 
@@ -151,153 +137,54 @@ impl Scoring<'_> {
         monitor: &dyn TrainingMonitor,
     ) -> Result<(Vec<Score>, f64), Failure> {
         let configured = grid.configure(training)?;
-        let watch = Watch {
-            scoring: self,
-            monitor,
-            checkpoints,
-            iterations_key: grid.iterations_key(),
-            state: Mutex::new(Curves {
-                variants: grid.variants(training).into_iter().map(Curve::new).collect(),
-                scores: Vec::new(),
-                failure: None,
-                earlier_seconds: 0.0,
-            }),
-        };
-        let model = configured.learner.fit(&self.partition.train, &watch)?;
-        check_cancelled(monitor)?;
-        let curves = watch.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(failure) = curves.failure {
-            return Err(failure);
-        }
-        if curves.scores.is_empty() {
-            let estimate = self.score(&*model, monitor)?;
-            return Ok((vec![Score::new(Map::new(), estimate)], curves.earlier_seconds));
-        }
-        Ok((curves.scores, curves.earlier_seconds))
-    }
-
-    fn score(&self, model: &dyn Recommender, monitor: &dyn Monitor) -> Result<Estimate, EvaluateError> {
-        let cutoffs = vec![self.metric.cutoff];
-        let options = EvaluateOptions { cutoffs, seen: self.seen, ..EvaluateOptions::default() };
-        let Partition { train, holdout } = self.partition;
-        let outcome = evaluate(model, holdout, train.num_items(), &options, &OnlyCancels(monitor))?;
-        Ok(outcome.estimate(self.metric))
+        let variants = grid.variants(training);
+        let Scoring { partition, metric, patience, seen } = self;
+        let validation = Validation { partition, metric, patience, seen, unit: ResampleUnit::default() };
+        let quiet = QuietTrial { monitor, folder: checkpoints, earlier_seconds: Mutex::new(0.0) };
+        let scores = score_variants(&*configured.learner, &variants, &validation, &quiet)?;
+        let key = grid.iterations_key();
+        let scores = scores.iter().map(|score| Score::new(&variants[score.variant], key, score));
+        Ok((scores.collect(), quiet.earlier_seconds.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
 impl Score {
-    fn new(keys: Map<String, Value>, estimate: Estimate) -> Self {
-        let Estimate { value, stderr, unit, .. } = estimate;
-        Score { keys, value, stderr, unit }
+    fn new(variant: &Table, iterations_key: Option<&str>, score: &ValidationScore) -> Self {
+        let mut keys: Map<String, Value> =
+            variant.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+        if let (Some(key), Some(iteration)) = (iterations_key, score.iteration) {
+            keys.insert(key.to_owned(), json!(iteration));
+        }
+        let estimate = score.estimate;
+        Score { keys, value: estimate.value, stderr: estimate.stderr, unit: estimate.unit }
     }
 }
 
-/// Scores every configuration that a training serves, after every iteration.
-///
-/// Each has its own early stopping, as if it were trained alone; training ends when all have stopped.
-struct Watch<'a> {
-    scoring: Scoring<'a>,
+/// Watches a trial, whose progress is that of the search: only slow iterations are told of. Has a folder of its own for unfinished
+/// training.
+struct QuietTrial<'a> {
     monitor: &'a dyn TrainingMonitor,
-    checkpoints: &'a Path,
-    iterations_key: Option<&'static str>,
-    state: Mutex<Curves>,
-}
-
-struct Curves {
-    variants: Vec<Curve>,
-    scores: Vec<Score>,
-    failure: Option<Failure>,
+    folder: &'a Path,
     /// Seconds of iterations of earlier runs.
-    earlier_seconds: f64,
+    earlier_seconds: Mutex<f64>,
 }
 
-struct Curve {
-    variant: Table,
-    /// The same as JSON.
-    keys: Map<String, Value>,
-    best: Option<f64>,
-    /// Scores since the best one.
-    since_best: usize,
-    stopped: bool,
-}
-
-impl Curve {
-    fn new(variant: Table) -> Self {
-        let keys = variant.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
-        Curve { variant, keys, best: None, since_best: 0, stopped: false }
-    }
-
-    /// Takes note of a value, and stops if the last `patience` values were no higher than the best before them.
-    fn note(&mut self, value: f64, patience: usize) {
-        if self.best.is_none_or(|best| value > best) {
-            (self.best, self.since_best) = (Some(value), 0);
-        } else {
-            self.since_best += 1;
-        }
-        self.stopped = self.since_best >= patience;
-    }
-}
-
-impl Watch<'_> {
-    fn score_all(
-        &self,
-        curves: &mut Curves,
-        snapshot: &dyn Snapshot,
-        iteration: Option<usize>,
-    ) -> Result<(), Failure> {
-        for curve in curves.variants.iter_mut().filter(|curve| !curve.stopped) {
-            check_cancelled(self.monitor)?;
-            let model = snapshot.variant(&curve.variant)?;
-            let estimate = self.scoring.score(&*model, self.monitor)?;
-            let mut keys = curve.keys.clone();
-            if let Some(iteration) = iteration {
-                keys.extend(self.iterations_key.map(|key| (key.to_owned(), json!(iteration))));
-                curve.note(estimate.value, self.scoring.patience);
-            }
-            curves.scores.push(Score::new(keys, estimate));
-        }
-        Ok(())
-    }
-
-    fn curves(&self) -> MutexGuard<'_, Curves> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Scores a snapshot; whether there is nothing more to learn from this training.
-    fn look(&self, snapshot: &dyn Snapshot, iteration: Option<usize>) -> bool {
-        let mut curves = self.curves();
-        if let Err(failure) = self.score_all(&mut curves, snapshot, iteration) {
-            curves.failure = Some(failure);
-            return true;
-        }
-        curves.variants.iter().all(|curve| curve.stopped)
-    }
-}
-
-impl Monitor for Watch<'_> {
+impl Monitor for QuietTrial<'_> {
     fn is_cancelled(&self) -> bool {
         self.monitor.is_cancelled()
     }
 }
 
-impl TrainingMonitor for Watch<'_> {
+impl TrainingMonitor for QuietTrial<'_> {
+    fn iteration(&self, report: &Iteration, _snapshot: &dyn Snapshot) -> ControlFlow<()> {
+        self.progressed(report);
+        ControlFlow::Continue(())
+    }
+
     fn progressed(&self, report: &Iteration) {
         if report.seconds >= WORTH_TELLING {
             self.monitor.progressed(report);
         }
-    }
-
-    fn iteration(&self, report: &Iteration, snapshot: &dyn Snapshot) -> ControlFlow<()> {
-        let is_over = self.look(snapshot, Some(report.iteration));
-        let mut report = report.clone();
-        let last = self.curves().scores.last().map(|score| score.value);
-        report.measures.extend(last.map(|value| ("validation", value)));
-        self.progressed(&report);
-        if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn trained(&self, snapshot: &dyn Snapshot) {
-        self.look(snapshot, None);
     }
 
     fn checkpoints(&self) -> Option<&dyn Checkpoints> {
@@ -305,35 +192,13 @@ impl TrainingMonitor for Watch<'_> {
     }
 }
 
-impl Checkpoints for Watch<'_> {
+impl Checkpoints for QuietTrial<'_> {
     fn folder(&self) -> &Path {
-        self.checkpoints
-    }
-
-    fn memory(&self) -> Option<Memory> {
-        let text = serde_json::to_string(&self.curves().scores).ok()?;
-        Some(Memory { text, best: None })
+        self.folder
     }
 
     fn resumed(&self, earlier: &[Iteration]) {
-        self.curves().earlier_seconds = earlier.iter().map(|report| report.seconds).sum();
-    }
-
-    fn recall(&self, memory: &Memory, _best: Option<&dyn Snapshot>) -> Result<ControlFlow<()>, String> {
-        let scores: Vec<Score> =
-            serde_json::from_str(&memory.text).map_err(|error| format!("no scores of a trial: {error}"))?;
-        let mut curves = self.curves();
-        for curve in &mut curves.variants {
-            for score in &scores {
-                let mut keys = score.keys.clone();
-                keys.retain(|key, _| self.iterations_key != Some(key));
-                if keys == curve.keys {
-                    curve.note(score.value, self.scoring.patience);
-                }
-            }
-        }
-        curves.scores = scores;
-        let is_over = curves.variants.iter().all(|curve| curve.stopped);
-        Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        let seconds = earlier.iter().map(|report| report.seconds).sum();
+        *self.earlier_seconds.lock().unwrap_or_else(PoisonError::into_inner) = seconds;
     }
 }

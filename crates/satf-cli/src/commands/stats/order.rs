@@ -1,13 +1,13 @@
 //! `satf stats --order-matters`: does order help to predict what comes next?
 
-use anyhow::Context;
 use satf::evaluate::{OrderCheck, OrderEffect, OrderOptions, check_order};
-use satf::interactions::{Clock, Interactions};
-use satf::prepare::{SplitScheme, TiePolicy, Timeline};
+use satf::experiment::holdout_scheme;
+use satf::interactions::Interactions;
+use satf::prepare::SplitScheme;
 use serde_json::{Value, json};
 
-use crate::args::{OrderArguments, SplitArgument};
-use crate::commands::protocol::test_offset;
+use crate::args::OrderArguments;
+use crate::commands::protocol::tell;
 use crate::table;
 use crate::terminal::Terminal;
 
@@ -24,7 +24,10 @@ impl OrderReport {
         arguments: &OrderArguments,
         terminal: &Terminal,
     ) -> anyhow::Result<Self> {
-        let scheme = scheme(log, arguments)?;
+        let mut warnings = Vec::new();
+        let scheme = holdout_scheme(log, arguments.split.map(Into::into), arguments.test, &mut warnings);
+        tell(&warnings);
+        let scheme = scheme?;
         let seed = arguments.seed.unwrap_or(0);
         let mut options = OrderOptions { seed, ..OrderOptions::new(scheme) };
         if let Some(repetitions) = arguments.repetitions {
@@ -122,25 +125,4 @@ fn row(model: &OrderEffect, tie_order: &str) -> [String; 7] {
         format!("{:+.4} to {:+.4}", effect.interval[0], effect.interval[1]),
         format!("{:.4}", effect.p_value),
     ]
-}
-
-/// The cut asked for, or one that suits the log.
-fn scheme(log: &Interactions, arguments: &OrderArguments) -> anyhow::Result<SplitScheme> {
-    if let Some(test) = arguments.test {
-        return Ok(SplitScheme::Holdout { test });
-    }
-    match arguments.split {
-        Some(SplitArgument::LeaveOneOut) => return Ok(SplitScheme::LeaveOneOut),
-        None if log.clock() == Clock::RowOrder => {
-            tracing::warn!("this log has no times, only an order: each user's last event is predicted");
-            return Ok(SplitScheme::LeaveOneOut);
-        }
-        Some(SplitArgument::Calendar) | None => {}
-    }
-    let timeline = Timeline::new(log, TiePolicy::File, 0);
-    let test = test_offset(&timeline).context(
-        "no usual offset, nor a share of the rows, leaves enough of them to train on and to predict; hint: give --test, such as --test 3weeks, or \
-         --split leave-one-out",
-    )?;
-    Ok(SplitScheme::Holdout { test })
 }
