@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
-use satf::recommend::{Filters, Model};
+use satf::recommend::{Model, Request};
 use satf_binary::{only_run, satf, shop_log};
 use serde_json::Value;
 
@@ -175,10 +175,9 @@ fn histories_in_every_format_get_the_lists_of_the_library() {
         if history.is_empty() {
             continue;
         }
-        let list = loaded.recommend(&history, 4, &Filters::default()).unwrap();
-        for (rank, scored) in (1..).zip(list) {
-            let item = loaded.catalog().get(scored.item.get()).to_string();
-            expected.push((user.to_string(), item, scored.score, rank));
+        let answer = loaded.recommend(&history, &Request::new(4)).unwrap();
+        for (rank, next) in (1..).zip(answer.items) {
+            expected.push((user.to_string(), next.item.as_id().to_string(), next.score, rank));
         }
     }
 

@@ -14,7 +14,7 @@ use satf::experiment::{ExperimentError, Validation, fit_with_validation};
 use satf::interactions::ItemIndex;
 use satf::models::{
     Checkpoints, Configured, Iteration, Learner, ModelError, Preset, Recommender, Registry, Snapshot,
-    TrainingMonitor,
+    TrainingMonitor, Workspace,
 };
 use satf::monitor::{Cancelled, Monitor};
 use satf::prepare::{Histories, History, Partition, Split, SplitScheme, TiePolicy, Timeline};
@@ -155,11 +155,12 @@ fn a_stored_model_scores_as_before_and_does_not_explain() {
         assert!(bits(&model) == bits(&loaded), "{loss:?}");
         assert_eq!(loaded.manifest().configuration, configured.configuration);
         let history = [ItemIndex(3), ItemIndex(9)];
-        let list = loaded.recommend(&history, 5, &Filters::default()).unwrap();
+        let prepared = loaded.prepare_filters(5, &Filters::default()).unwrap();
+        let list = prepared.rank(&history, &mut Workspace::new()).unwrap();
         assert!(list.len() == 5 && list.iter().all(|scored| !history.contains(&scored.item)));
-        let error = loaded.explain(&history, list[0].item).unwrap_err();
+        let error = loaded.explain_indexed((&history).into(), list[0].item).unwrap_err();
         assert!(matches!(error, RecommendError::NoShares { .. }), "{error}");
-        assert_eq!(loaded.similar_items(ItemIndex(3), 5).unwrap().items.len(), 5);
+        assert_eq!(loaded.similar_items_indexed(ItemIndex(3), 5).unwrap().items.len(), 5);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Recommendations a second: the batch path of [`Model::recommend_batch`] on Beauty with LA-SATF at the paper's
+//! Recommendations a second: the batch path of `Prepared::rank_batch` on Beauty with LA-SATF at the paper's
 //! configuration (12,000 items, rank 600, ten items a list), beside the rate of dense products measured in the same run,
 //! and beside scoring event by event.
 //!
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for round in 1..=ROUNDS {
         let before = gemm_rate().single;
         let start = Instant::now();
-        lists = model.recommend_batch(&queries, N, &Filters::default())?;
+        lists = model.prepare_filters(N, &Filters::default())?.rank_batch(&queries)?;
         let seconds = start.elapsed().as_secs_f64();
         let after = gemm_rate().single;
         let rate = flops * HISTORIES as f64 / seconds / 1e9;

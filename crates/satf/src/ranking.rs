@@ -21,7 +21,7 @@ pub struct Scored {
 }
 
 impl Scored {
-    /// Best first.
+    /// Best first. Scores that are ranked are finite, so that any two of them compare.
     fn ranking(self, other: Self) -> Ordering {
         // The sum makes 0 of -0, of which models give either.
         (other.score + 0.0).total_cmp(&(self.score + 0.0)).then(self.item.cmp(&other.item))
@@ -48,29 +48,71 @@ impl Ord for Kept {
     }
 }
 
+/// The `n` best of items that come in any order, each once and with a finite score.
+pub(crate) struct TopN {
+    n: usize,
+    heap: BinaryHeap<Kept>,
+}
+
+impl TopN {
+    pub(crate) fn new(n: usize) -> Self {
+        TopN { n, heap: BinaryHeap::new() }
+    }
+
+    /// Whether an item would be among the best so far.
+    pub(crate) fn takes(&self, scored: Scored) -> bool {
+        if self.heap.len() < self.n {
+            return true;
+        }
+        self.heap.peek().is_some_and(|worst| scored.ranking(worst.0) == Ordering::Less)
+    }
+
+    /// Takes an item that is among the best so far.
+    pub(crate) fn push(&mut self, scored: Scored) {
+        if self.heap.len() == self.n {
+            self.heap.pop();
+        }
+        self.heap.push(Kept(scored));
+    }
+
+    /// The worst score that is kept, once there are as many as asked for.
+    fn worst(&self) -> f32 {
+        let worst = self.heap.peek().filter(|_| self.heap.len() == self.n);
+        worst.map_or(EXCLUDED, |kept| kept.0.score)
+    }
+
+    /// Best first.
+    pub(crate) fn into_sorted(self) -> Vec<Scored> {
+        let mut best: Vec<Scored> = self.heap.into_iter().map(|kept| kept.0).collect();
+        best.sort_unstable_by(|a, b| a.ranking(*b));
+        best
+    }
+}
+
 /// The `n` best items, best first; fewer if fewer are not [`EXCLUDED`]. `scores[j]` belongs to item `j`. A score that is not finite is
 /// worth nothing, whatever model it comes from: its item is left out.
 pub fn top_n(scores: &[f32], n: usize) -> Vec<Scored> {
+    top_n_where(scores, n, |_| true)
+}
+
+/// The same of the items that are allowed, which is asked only of those that would be among the best.
+pub(crate) fn top_n_where(scores: &[f32], n: usize, is_allowed: impl Fn(ItemIndex) -> bool) -> Vec<Scored> {
     if n == 0 {
         return Vec::new();
     }
-    let mut heap: BinaryHeap<Kept> = BinaryHeap::with_capacity(n.min(scores.len()));
+    let mut best = TopN::new(n);
     // Indices ascend, so a later item has to be strictly better than the worst one kept.
     let mut worst = EXCLUDED;
     for (index, &score) in scores.iter().enumerate() {
         if score > worst && score < f32::INFINITY {
-            if heap.len() == n {
-                heap.pop();
-            }
-            heap.push(Kept(Scored { item: ItemIndex(index as u32), score }));
-            if heap.len() == n {
-                worst = heap.peek().map_or(EXCLUDED, |kept| kept.0.score);
+            let item = ItemIndex(index as u32);
+            if is_allowed(item) {
+                best.push(Scored { item, score });
+                worst = best.worst();
             }
         }
     }
-    let mut best: Vec<Scored> = heap.into_iter().map(|kept| kept.0).collect();
-    best.sort_unstable_by(|a, b| a.ranking(*b));
-    best
+    best.into_sorted()
 }
 
 /// The `n` best items that the history does not hold. Overwrites the scores of seen items.

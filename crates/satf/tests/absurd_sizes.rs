@@ -15,7 +15,7 @@ use satf::interactions::ItemIndex;
 use satf::models::{Iteration, ModelEntry, Registry, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::{Histories, History};
-use satf::recommend::{Filters, Model};
+use satf::recommend::{Model, Request};
 use toml::{Table, Value};
 
 struct Counting;
@@ -120,9 +120,9 @@ fn any_whole_number_gives_a_model_or_a_message() {
                 let Ok(model) = outcome(entry, &settings, &histories) else { continue };
                 // A history longer than any that was learned from, and the file it goes into.
                 let long: Vec<ItemIndex> = (0..3000).map(|at| ItemIndex(at % 20)).collect();
-                let list = model.recommend(History::new(&long[..19]), 5, &Filters::default()).unwrap();
-                assert_eq!(list.len(), 1, "{}: {key} = {value}", entry.name);
-                assert!(model.recommend(&long, 5, &Filters::default()).unwrap().is_empty());
+                let answer = model.recommend(History::new(&long[..19]), &Request::new(5)).unwrap();
+                assert_eq!(answer.items.len(), 1, "{}: {key} = {value}", entry.name);
+                assert!(model.recommend(&long, &Request::new(5)).unwrap().items.is_empty());
                 model.save(&path).unwrap();
                 assert!(std::fs::metadata(&path).unwrap().len() < 4 << 20, "{}: {key} = {value}", entry.name);
                 Model::load(&path).unwrap();
@@ -144,7 +144,8 @@ fn any_whole_number_gives_a_model_or_a_message() {
     ] {
         let model = outcome(&Registry::default().find(name).unwrap(), &settings.parse().unwrap(), &histories)
             .unwrap();
-        assert!(!model.recommend(&[ItemIndex(3)], 5, &Filters::default()).unwrap().is_empty(), "{name}");
+        let answer = model.recommend(&[ItemIndex(3)], &Request::new(5)).unwrap();
+        assert!(!answer.items.is_empty(), "{name}");
     }
 
     // A log that could fill them: what it would take is said, with what is allowed.

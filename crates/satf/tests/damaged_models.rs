@@ -72,7 +72,7 @@ impl Trial {
             }
             Ok(model) => {
                 // What was taken for a model must work as one.
-                model.recommend_batch(&[&[][..]], 3, &Filters::default()).unwrap();
+                model.prepare_filters(3, &Filters::default()).unwrap().rank_batch(&[&[][..]]).unwrap();
                 None
             }
         }

@@ -9,7 +9,7 @@ use std::path::Path;
 use satf::interactions::ItemIndex;
 use satf::models::Registry;
 use satf::prepare::Histories;
-use satf::recommend::{Filters, Model, RecommendError, Seen};
+use satf::recommend::{Model, RecommendError, Request, Seen};
 use serde_json::Value;
 
 const CHECKSUM: std::ops::Range<usize> = 37..101;
@@ -64,7 +64,8 @@ fn ask(path: &Path, what: &str) -> bool {
     let queries: Vec<Vec<ItemIndex>> = (0..12u32)
         .map(|at| (0..=at % 5).map(|place| ItemIndex((at * 5 + place * 2) % ITEMS)).collect())
         .collect();
-    let filters = Filters { seen: Seen::Allow, boosts: vec![(ItemIndex(2), 3.5)], ..Filters::default() };
+    let third = model.catalog().get(2).to_owned();
+    let request = Request { seen: Seen::Allow, boosts: vec![(third, 3.5)], ..Request::new(9) };
     let mut has_refused = false;
     let mut check = |error: &RecommendError| {
         has_refused |= matches!(error, RecommendError::NotFinite { .. });
@@ -75,16 +76,16 @@ fn ask(path: &Path, what: &str) -> bool {
         );
         assert!(message.contains(&model.manifest().model), "{what}: {message}");
     };
-    let alone: Vec<_> = queries.iter().map(|query| model.recommend(query, 9, &filters)).collect();
+    let alone: Vec<_> = queries.iter().map(|query| model.recommend(query, &request)).collect();
     for (query, outcome) in queries.iter().zip(&alone) {
         match outcome {
-            Ok(list) => assert!(list.iter().all(|scored| scored.score.is_finite()), "{what}"),
+            Ok(answer) => assert!(answer.items.iter().all(|next| next.score.is_finite()), "{what}"),
             Err(error) => check(error),
         }
         for item in (0..ITEMS).map(ItemIndex) {
-            match model.explain(query, item) {
+            match model.explain_indexed(query.into(), item) {
                 Ok(explanation) => {
-                    let shares = explanation.shares.iter().map(|(_, share)| *share);
+                    let shares = explanation.shares.iter().map(|share| share.share);
                     let mut numbers = shares.chain([explanation.base, f64::from(explanation.score)]);
                     assert!(numbers.all(f64::is_finite), "{what}");
                     assert!(outcome.is_ok(), "{what}: a score that was refused is explained");
@@ -94,15 +95,15 @@ fn ask(path: &Path, what: &str) -> bool {
         }
     }
     // Together as alone: the first history that has no answer is why all of them have none.
-    match model.recommend_batch(&queries, 9, &filters) {
+    match model.recommend_batch(&queries, &request) {
         Ok(lists) => assert_eq!(lists, alone.into_iter().map(Result::unwrap).collect::<Vec<_>>(), "{what}"),
         Err(error) => {
             assert_eq!(Some(&error), alone.iter().find_map(|outcome| outcome.as_ref().err()), "{what}");
         }
     }
     for item in (0..ITEMS).map(ItemIndex) {
-        match model.similar_items(item, 9) {
-            Ok(similar) => assert!(similar.items.iter().all(|other| other.score.is_finite()), "{what}"),
+        match model.similar_items_indexed(item, 9) {
+            Ok(similar) => assert!(similar.items.iter().all(|other| other.similarity.is_finite()), "{what}"),
             Err(error) => check(&error),
         }
     }

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use satf::evaluate::{Scored, rank_unseen};
 use satf::interactions::{Clock, Id, Ids, ItemIndex, Timestamp, UserIndex};
 use satf::model_file::ModelFileError;
-use satf::models::{ModelEntry, Quantization, Registry, nearest};
+use satf::models::{ModelEntry, Quantization, Registry, Workspace, nearest};
 use satf::prepare::Histories;
-use satf::recommend::{Filters, Model, RecommendError, Seen};
+use satf::recommend::{Filters, Model, Prepared, RecommendError, Request, Seen};
 use serde_json::{Value, json};
 use toml::Table;
 
@@ -71,11 +71,15 @@ fn has_factors(entry: &ModelEntry) -> bool {
     ["pure-svd", "ga-satf", "la-satf", "d-satf"].contains(&entry.name)
 }
 
+fn prepared<'m>(model: &'m Model, n: usize, filters: &Filters) -> Prepared<'m> {
+    model.prepare_filters(n, filters).unwrap()
+}
+
 /// Lists with the bits of their scores.
 fn lists(model: &Model, filters: &Filters) -> Vec<Vec<(u32, u32)>> {
     let bits =
         |list: Vec<Scored>| list.iter().map(|scored| (scored.item.0, scored.score.to_bits())).collect();
-    model.recommend_batch(&queries(), 7, filters).unwrap().into_iter().map(bits).collect()
+    prepared(model, 7, filters).rank_batch(&queries()).unwrap().into_iter().map(bits).collect()
 }
 
 #[test]
@@ -95,9 +99,10 @@ fn every_model_gives_the_same_lists_in_every_way() {
                     model.quantize(kind).unwrap();
                 }
                 let batch = lists(&model, &Filters::default());
-                // Alone.
+                // Alone, one after the other in the same room.
+                let mut workspace = Workspace::new();
                 for (query, expected) in queries().iter().zip(&batch) {
-                    let alone = model.recommend(query, 7, &Filters::default()).unwrap();
+                    let alone = prepared(&model, 7, &Filters::default()).rank(query, &mut workspace).unwrap();
                     let alone: Vec<(u32, u32)> =
                         alone.iter().map(|scored| (scored.item.0, scored.score.to_bits())).collect();
                     assert_eq!(&alone, expected, "{case}: alone");
@@ -126,8 +131,8 @@ fn every_model_gives_the_same_lists_in_every_way() {
                 );
                 // What is alike, and why.
                 for item in (0..ITEMS).map(ItemIndex) {
-                    let similar = model.similar_items(item, 5);
-                    assert_eq!(similar, loaded.similar_items(item, 5), "{case}");
+                    let similar = model.similar_items_indexed(item, 5);
+                    assert_eq!(similar, loaded.similar_items_indexed(item, 5), "{case}");
                     match similar {
                         Ok(similar) => {
                             let others = similar.items.iter().all(|other| other.item != item);
@@ -151,15 +156,17 @@ fn shares_sum_to_the_score() {
     for entry in Registry::default().models() {
         let model = train(entry, &histories);
         for query in queries() {
-            for scored in model.recommend(&query, 10, &Filters::default()).unwrap() {
-                let explanation = model.explain(&query, scored.item).unwrap();
+            for scored in
+                prepared(&model, 10, &Filters::default()).rank(&query, &mut Workspace::new()).unwrap()
+            {
+                let explanation = model.explain_indexed((&query).into(), scored.item).unwrap();
                 assert_eq!(explanation.score.to_bits(), scored.score.to_bits(), "{}", entry.name);
-                let sum = explanation.base + explanation.shares.iter().map(|(_, share)| share).sum::<f64>();
-                let size = explanation.shares.iter().map(|(_, share)| share.abs()).sum::<f64>()
+                let sum = explanation.base + explanation.shares.iter().map(|share| share.share).sum::<f64>();
+                let size = explanation.shares.iter().map(|share| share.share.abs()).sum::<f64>()
                     + explanation.base.abs();
                 let off = (sum - f64::from(scored.score)).abs();
                 assert!(off <= 1e-5 * size.max(1e-30), "{}: {sum} {}", entry.name, scored.score);
-                let items: Vec<ItemIndex> = explanation.shares.iter().map(|(item, _)| *item).collect();
+                let items: Vec<ItemIndex> = explanation.shares.iter().map(|share| share.item).collect();
                 assert_eq!(items, query, "{}", entry.name);
             }
         }
@@ -171,7 +178,8 @@ fn filters_apply_before_the_best_are_taken() {
     let model = train(&Registry::default().find("transitions").unwrap(), &histories(true));
     let history = [ItemIndex(3), ItemIndex(4)];
     let items = |filters: &Filters, n: usize| -> Vec<u32> {
-        model.recommend(&history, n, filters).unwrap().iter().map(|scored| scored.item.0).collect()
+        let list = prepared(&model, n, filters).rank(&history, &mut Workspace::new()).unwrap();
+        list.iter().map(|scored| scored.item.0).collect()
     };
     let all = items(&Filters::default(), 100);
     assert_eq!(all.len(), ITEMS as usize - 2);
@@ -188,14 +196,15 @@ fn filters_apply_before_the_best_are_taken() {
     let boosts = vec![(ItemIndex(all[27]), 1e9)];
     assert_eq!(items(&Filters { boosts, ..Filters::default() }, 1), all[27..]);
 
-    let refused = |filters: Filters| model.recommend(&history, 3, &filters).unwrap_err();
+    let refused = |filters: Filters| model.prepare_filters(3, &filters).err().unwrap();
     let outside = Filters { exclude: vec![ItemIndex(ITEMS)], ..Filters::default() };
     assert!(matches!(refused(outside), RecommendError::UnknownItem { place: "exclude", item: ITEMS, .. }));
     let odd = Filters { boosts: vec![(ItemIndex(0), f32::NAN)], ..Filters::default() };
     assert!(refused(odd).to_string().contains("boost of item 'item 00 ü' = NaN: expected a finite number"));
     let odd = Filters { factors: vec![(ItemIndex(1), 0.0)], ..Filters::default() };
     assert!(refused(odd).to_string().contains("factor of item 'item 01 ü' = 0"));
-    let error = model.recommend(&[ItemIndex(99)], 3, &Filters::default()).unwrap_err();
+    let error =
+        prepared(&model, 3, &Filters::default()).rank(&[ItemIndex(99)], &mut Workspace::new()).unwrap_err();
     assert_eq!(error.to_string(), "history: item 99 is outside the catalogue of 30 items");
 }
 
@@ -204,8 +213,8 @@ fn unknown_items_are_counted_and_popular_ones_follow_counts() {
     let model = train(&Registry::default().find("mp").unwrap(), &histories(false));
     let known = model.history([Id::Integer(-40), Id::Text("-37"), Id::Integer(7_000), Id::Text("tent")]);
     assert_eq!((known.items(), known.unknown()), (&[ItemIndex(0), ItemIndex(1)][..], 2));
-    let popular = model.popular(ITEMS as usize, &Filters::default()).unwrap();
-    assert!(popular.is_sorted_by(|a, b| (b.score, a.item) <= (a.score, b.item)));
+    let popular = model.popular(&Request::new(ITEMS as usize)).unwrap();
+    assert!(popular.is_sorted_by(|a, b| (b.score, &a.item) <= (a.score, &b.item)));
     assert_eq!(popular[0].score as u32, *model.item_counts().iter().max().unwrap());
 }
 
@@ -236,7 +245,7 @@ fn file_name(entry: &ModelEntry, kind: Quantization) -> String {
 
 /// Lists as the committed record has them.
 fn record(model: &Model) -> Value {
-    let lists = model.recommend_batch(&queries()[..12], 5, &Filters::default()).unwrap();
+    let lists = prepared(model, 5, &Filters::default()).rank_batch(&queries()[..12]).unwrap();
     let list = |list: &Vec<Scored>| -> Value {
         list.iter().map(|scored| json!([model.catalog().get(scored.item.get()), scored.score])).collect()
     };

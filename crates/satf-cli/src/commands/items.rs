@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use satf::data::{Boost, Titles, parse_history, read_boosts, read_titles};
-use satf::interactions::{Id, Ids, ItemIndex, OwnedHistory};
+use satf::interactions::{Id, Ids, ItemIndex, OwnedHistory, OwnedId};
 use satf::models::nearest;
-use satf::recommend::{Filters, Model};
+use satf::recommend::{Model, Request};
 use serde_json::{Value, json};
 
 use crate::escape;
@@ -34,9 +34,8 @@ impl<'a> Items<'a> {
     }
 
     /// What people read: the title with the id, or the id alone.
-    pub(crate) fn show(&self, item: ItemIndex) -> String {
-        let id = self.catalog.get(item.get());
-        let shown = match self.title(item) {
+    pub(crate) fn show(&self, id: Id<'_>) -> String {
+        let shown = match self.title(id) {
             Some(title) => format!("{title} ({id})"),
             None => id.to_string(),
         };
@@ -44,9 +43,9 @@ impl<'a> Items<'a> {
     }
 
     /// What programs read.
-    pub(crate) fn to_json(&self, item: ItemIndex) -> Value {
-        let mut value = json!({ "item_id": self.catalog.get(item.get()) });
-        if let Some(title) = self.title(item) {
+    pub(crate) fn to_json(&self, id: Id<'_>) -> Value {
+        let mut value = json!({ "item_id": id });
+        if let Some(title) = self.title(id) {
             value["title"] = json!(title);
         }
         value
@@ -57,12 +56,18 @@ impl<'a> Items<'a> {
         self.titles.as_ref()
     }
 
-    fn title(&self, item: ItemIndex) -> Option<&str> {
-        self.titles.as_ref()?.get(item)
+    fn title(&self, id: Id<'_>) -> Option<&str> {
+        let titles = self.titles.as_ref()?;
+        titles.get(ItemIndex(self.catalog.find(id)? as u32))
+    }
+
+    /// The id of an item of a history.
+    pub(crate) fn id(&self, item: ItemIndex) -> Id<'a> {
+        self.catalog.get(item.get())
     }
 
     /// The item called `id`, or an error with the nearest one.
-    pub(crate) fn find(&self, option: &str, id: &str) -> anyhow::Result<ItemIndex> {
+    pub(crate) fn find(&self, option: &str, id: &str) -> anyhow::Result<Id<'a>> {
         match self.get(id) {
             Some(item) => Ok(item),
             None => bail!("{option}: the model does not know the item '{id}'{}", self.hint(id)),
@@ -70,9 +75,9 @@ impl<'a> Items<'a> {
     }
 
     /// The item called so, with the spaces around it or without.
-    fn get(&self, id: &str) -> Option<ItemIndex> {
+    fn get(&self, id: &str) -> Option<Id<'a>> {
         let found = self.catalog.find(Id::Text(id)).or_else(|| self.catalog.find(Id::Text(id.trim())));
-        found.map(|index| ItemIndex(index as u32))
+        found.map(|index| self.catalog.get(index))
     }
 
     fn hint(&self, id: &str) -> String {
@@ -123,13 +128,13 @@ pub(crate) struct FilterItems<'a> {
 
 impl FilterItems<'_> {
     /// The items of a list that are known; warns of the others.
-    pub(crate) fn find_all(&self, option: &str, list: &str) -> anyhow::Result<Vec<ItemIndex>> {
+    pub(crate) fn find_all(&self, option: &str, list: &str) -> anyhow::Result<Vec<OwnedId>> {
         let named = split(option, list)?.into_iter().map(|id| (id, ()));
         Ok(self.find_named(option, named)?.into_iter().map(|(item, ())| item).collect())
     }
 
     /// The same for a list of which at least one item has to be known.
-    pub(crate) fn find_some(&self, option: &str, list: &str) -> anyhow::Result<Vec<ItemIndex>> {
+    pub(crate) fn find_some(&self, option: &str, list: &str) -> anyhow::Result<Vec<OwnedId>> {
         let found = self.find_all(option, list)?;
         if found.is_empty() {
             bail!("{option}: the model knows none of these items, and nothing else may be recommended");
@@ -138,7 +143,7 @@ impl FilterItems<'_> {
     }
 
     /// Adds a boost as it stands on the command line: `tent=0.5`, `tent=*1.5` or `@FILE`.
-    pub(crate) fn add_boosts(&self, option: &str, text: &str, filters: &mut Filters) -> anyhow::Result<()> {
+    pub(crate) fn add_boosts(&self, option: &str, text: &str, request: &mut Request) -> anyhow::Result<()> {
         let boosts = if let Some(path) = text.strip_prefix('@') {
             read_boosts(Path::new(path)).with_context(|| option.to_owned())?
         } else {
@@ -154,8 +159,8 @@ impl FilterItems<'_> {
         };
         for (item, boost) in self.find_named(option, boosts)? {
             match boost {
-                Boost::Add(number) => filters.boosts.push((item, number)),
-                Boost::Multiply(factor) => filters.factors.push((item, factor)),
+                Boost::Add(number) => request.boosts.push((item, number)),
+                Boost::Multiply(factor) => request.factors.push((item, factor)),
             }
         }
         Ok(())
@@ -166,11 +171,11 @@ impl FilterItems<'_> {
         &self,
         option: &str,
         named: impl IntoIterator<Item = (String, T)>,
-    ) -> anyhow::Result<Vec<(ItemIndex, T)>> {
+    ) -> anyhow::Result<Vec<(OwnedId, T)>> {
         let (mut found, mut unknown) = (Vec::new(), Vec::new());
         for (id, value) in named {
             match self.items.get(&id) {
-                Some(item) => found.push((item, value)),
+                Some(item) => found.push((item.to_owned(), value)),
                 None if self.is_strict => self.items.find(option, &id).map(drop)?,
                 None => unknown.push(id),
             }

@@ -10,8 +10,9 @@ use satf::data::{
 };
 use satf::interactions::{OwnedHistory, OwnedId};
 use satf::models::Registry;
+use satf::models::Workspace;
 use satf::recommend::{
-    Answer, Fallback, Filters, Model, Recommendation, Seen, StreamOptions, StreamReport, recommend_stream,
+    Answer, Fallback, Prepared, Recommendation, Request, Seen, StreamReport, recommend_stream,
 };
 use serde_json::{Value, json};
 
@@ -28,34 +29,26 @@ pub(crate) fn run(
     super::files::of_recommend(arguments).check()?;
     let model = super::load(&arguments.model, registry)?;
     let items = Items::new(&model, arguments.titles.as_deref())?;
-    let options = StreamOptions {
-        n: arguments.n,
-        filters: filters(arguments, &items)?,
-        fallback: match arguments.fallback {
-            FallbackArgument::None => Fallback::Empty,
-            FallbackArgument::Popular => Fallback::Popular,
-        },
-        explain: arguments.explain,
-    };
+    let prepared = model.prepare(&request(arguments, &items)?)?;
     match (&arguments.history, &arguments.histories, &arguments.output) {
         (Some(history), _, None) => {
             let history = items.history("--history", history)?;
-            one(arguments, &model, &items, &options, &history, terminal)
+            one(arguments, &items, &prepared, &history, terminal)
         }
         (Some(history), _, Some(_)) => {
             // The only history is the first of its kind.
             let history = items.history("--history", history)?;
             let history = UserHistory { user: OwnedId::Integer(1), history };
             let mut histories = std::iter::once(Ok(history));
-            let report = write(arguments, &model, &items, &options, &mut histories, terminal)?;
+            let report = write(arguments, &items, &prepared, &mut histories, terminal)?;
             tell(&report, arguments, terminal)
         }
-        (None, Some(histories), _) => many(arguments, &model, &items, &options, histories, terminal),
+        (None, Some(histories), _) => many(arguments, &items, &prepared, histories, terminal),
         (None, None, _) => bail!("give --history or --histories"),
     }
 }
 
-fn filters(arguments: &RecommendArguments, items: &Items<'_>) -> anyhow::Result<Filters> {
+fn request(arguments: &RecommendArguments, items: &Items<'_>) -> anyhow::Result<Request> {
     let find = FilterItems { items, is_strict: arguments.strict };
     let list = |option: &str, list: &Option<String>| {
         list.as_ref().map(|list| find.find_all(option, list)).transpose()
@@ -63,29 +56,34 @@ fn filters(arguments: &RecommendArguments, items: &Items<'_>) -> anyhow::Result<
     let only = arguments.only.as_ref().map(|only| find.find_some("--only", only)).transpose()?;
     // Alone the option stands for everything.
     let allows_all = arguments.allow_seen.as_deref() == Some("");
-    let mut filters = Filters {
+    let mut request = Request {
+        n: arguments.n,
         exclude: list("--exclude", &arguments.exclude)?.unwrap_or_default(),
         only,
         seen: if allows_all { Seen::Allow } else { Seen::Exclude },
         repeatable: list("--allow-seen", &arguments.allow_seen)?.unwrap_or_default(),
-        ..Filters::default()
+        fallback: match arguments.fallback {
+            FallbackArgument::None => Fallback::Empty,
+            FallbackArgument::Popular => Fallback::Popular,
+        },
+        explain: arguments.explain,
+        ..Request::default()
     };
     for boost in &arguments.boost {
-        find.add_boosts("--boost", boost, &mut filters)?;
+        find.add_boosts("--boost", boost, &mut request)?;
     }
-    Ok(filters)
+    Ok(request)
 }
 
 fn one(
     arguments: &RecommendArguments,
-    model: &Model,
     items: &Items<'_>,
-    options: &StreamOptions,
+    prepared: &Prepared<'_>,
     history: &OwnedHistory,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
-    let answer = model.answer(history, options)?;
-    let falls_back = answer.is_fallback && options.fallback == Fallback::Popular;
+    let answer = prepared.answer(history, &mut Workspace::new())?;
+    let falls_back = answer.is_fallback && prepared.fallback() == Fallback::Popular;
     terminal.finish();
     if answer.is_fallback {
         let hint = if falls_back { "these are the most popular ones" } else { "hint: --fallback popular" };
@@ -93,10 +91,10 @@ fn one(
     }
     if arguments.json {
         return table::print_json(&json!({
-            "history": history.items().iter().map(|&item| items.to_json(item)).collect::<Vec<_>>(),
-            "unknown_items": history.unknown(),
+            "history": history.items().iter().map(|&item| items.to_json(items.id(item))).collect::<Vec<_>>(),
+            "unknown_items": answer.unknown_items,
             "fallback": if falls_back { Some("popular") } else { None },
-            "recommendations": to_json(&answer.list, items),
+            "recommendations": to_json(&answer.items, items),
         }));
     }
     let shown = describe(history, &answer, items);
@@ -112,13 +110,13 @@ fn to_json(list: &[Recommendation], items: &Items<'_>) -> Vec<Value> {
     (1..)
         .zip(list)
         .map(|(rank, recommendation)| {
-            let mut entry = items.to_json(recommendation.item);
+            let mut entry = items.to_json(recommendation.item.as_id());
             entry["score"] = json!(recommendation.score);
             entry["rank"] = json!(rank);
             if let Some(explanation) = &recommendation.explanation {
-                let shares = explanation.shares.iter().map(|&(item, share)| {
-                    let mut entry = items.to_json(item);
-                    entry["share"] = json!(share);
+                let shares = explanation.shares.iter().map(|share| {
+                    let mut entry = items.to_json(share.item.as_id());
+                    entry["share"] = json!(share.share);
                     entry
                 });
                 entry["shares"] = shares.collect();
@@ -132,10 +130,11 @@ fn to_json(list: &[Recommendation], items: &Items<'_>) -> Vec<Value> {
 
 /// A table: items and scores and, if they are explained, the share of every item of the history and of what else there is.
 fn describe(history: &OwnedHistory, answer: &Answer, items: &Items<'_>) -> String {
-    let explanations = || answer.list.iter().filter_map(|recommendation| recommendation.explanation.as_ref());
+    let explanations =
+        || answer.items.iter().filter_map(|recommendation| recommendation.explanation.as_ref());
     let has_base = explanations().any(|explanation| explanation.base != 0.0);
     let has_boost = explanations().any(|explanation| explanation.boost != 0.0);
-    let past: Vec<String> = history.items().iter().map(|&item| items.show(item)).collect();
+    let past: Vec<String> = history.items().iter().map(|&item| items.show(items.id(item))).collect();
     let mut header = vec!["item", "score"];
     if explanations().next().is_some() {
         header.extend(past.iter().map(String::as_str));
@@ -143,10 +142,10 @@ fn describe(history: &OwnedHistory, answer: &Answer, items: &Items<'_>) -> Strin
         header.extend(has_boost.then_some("boost"));
     }
     let mut shown = table::with_header(&header);
-    for recommendation in &answer.list {
-        let mut row = vec![items.show(recommendation.item), number(f64::from(recommendation.score))];
+    for recommendation in &answer.items {
+        let mut row = vec![items.show(recommendation.item.as_id()), number(f64::from(recommendation.score))];
         if let Some(explanation) = &recommendation.explanation {
-            row.extend(explanation.shares.iter().map(|&(_, share)| number(share)));
+            row.extend(explanation.shares.iter().map(|share| number(share.share)));
             row.extend(has_base.then(|| number(explanation.base)));
             row.extend(has_boost.then(|| number(explanation.boost)));
         }
@@ -161,9 +160,8 @@ fn number(value: f64) -> String {
 
 fn many(
     arguments: &RecommendArguments,
-    model: &Model,
     items: &Items<'_>,
-    options: &StreamOptions,
+    prepared: &Prepared<'_>,
     histories: &Path,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
@@ -175,8 +173,8 @@ fn many(
     };
     // The ending decides before anything is read.
     output_format(arguments)?;
-    let mut histories = UserHistories::open(histories, model.catalog(), &reading, terminal)?;
-    let report = write(arguments, model, items, options, &mut histories, terminal)?;
+    let mut histories = UserHistories::open(histories, prepared.model().catalog(), &reading, terminal)?;
+    let report = write(arguments, items, prepared, &mut histories, terminal)?;
     if histories.skipped_rows() > 0 {
         tracing::warn!(
             "{} bad rows skipped; the first: {}",
@@ -204,21 +202,20 @@ fn output_format(arguments: &RecommendArguments) -> anyhow::Result<Recommendatio
 /// Recommends for all histories, into the file or to stdout.
 fn write(
     arguments: &RecommendArguments,
-    model: &Model,
     items: &Items<'_>,
-    options: &StreamOptions,
+    prepared: &Prepared<'_>,
     histories: &mut (dyn Iterator<Item = Result<UserHistory, DataError>> + Send),
     terminal: &Terminal,
 ) -> anyhow::Result<StreamReport> {
     let format = output_format(arguments)?;
     let columns = RecommendationColumns {
         titles: items.titles(),
-        fallback: options.fallback != Fallback::Empty,
-        explanations: options.explain,
+        fallback: prepared.fallback() != Fallback::Empty,
+        explanations: prepared.explains(),
     };
     let mut stream = |path: &Path, sink: &mut (dyn std::io::Write + Send)| -> anyhow::Result<StreamReport> {
-        let mut writer = RecommendationWriter::new(format, path, sink, model.catalog(), columns)?;
-        let report = recommend_stream(model, histories, &mut writer, options, terminal)?;
+        let mut writer = RecommendationWriter::new(format, path, sink, prepared.model().catalog(), columns)?;
+        let report = recommend_stream(prepared, histories, &mut writer, terminal)?;
         writer.finish()?;
         Ok(report)
     };

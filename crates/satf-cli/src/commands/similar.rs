@@ -24,9 +24,9 @@ pub(crate) fn run(
     if arguments.json {
         let list: Vec<Value> = (1..)
             .zip(&similar.items)
-            .map(|(rank, scored)| {
-                let mut entry = items.to_json(scored.item);
-                entry["similarity"] = json!(scored.score);
+            .map(|(rank, other)| {
+                let mut entry = items.to_json(other.item.as_id());
+                entry["similarity"] = json!(other.similarity);
                 entry["rank"] = json!(rank);
                 entry
             })
@@ -35,8 +35,8 @@ pub(crate) fn run(
         return table::print_json(&report);
     }
     let mut shown = table::with_header(&["item", "similarity"]);
-    for scored in &similar.items {
-        shown.add_row([items.show(scored.item), format!("{:.4}", scored.score)]);
+    for other in &similar.items {
+        shown.add_row([items.show(other.item.as_id()), format!("{:.4}", other.similarity)]);
     }
     table::print(&format!("like {}, by the {}\n{shown}", items.show(item), similar.measure))
 }

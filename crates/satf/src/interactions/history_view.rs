@@ -11,12 +11,13 @@ use super::{ItemIndex, OwnedHistory};
 pub struct History<'a> {
     items: &'a [ItemIndex],
     with_previous: &'a [bool],
+    unknown: usize,
 }
 
 impl<'a> History<'a> {
     /// Items of which each was taken at a time of its own, or nothing is known about that.
     pub fn new(items: &'a [ItemIndex]) -> Self {
-        History { items, with_previous: &[] }
+        History { items, with_previous: &[], unknown: 0 }
     }
 
     /// Items, and for each whether it was taken at the same time as the one before it.
@@ -25,12 +26,17 @@ impl<'a> History<'a> {
     /// If the lengths differ.
     pub fn with_baskets(items: &'a [ItemIndex], with_previous: &'a [bool]) -> Self {
         assert_eq!(items.len(), with_previous.len(), "one mark an item");
-        History { items, with_previous }
+        History { items, with_previous, unknown: 0 }
     }
 
     /// The items, oldest first.
     pub fn items(self) -> &'a [ItemIndex] {
         self.items
+    }
+
+    /// How many items besides these the catalogue does not know.
+    pub fn unknown(self) -> usize {
+        self.unknown
     }
 
     /// Whether the item at this place was taken at the same time as the one before it.
@@ -45,7 +51,7 @@ impl<'a> History<'a> {
     #[must_use]
     pub fn up_to(self, len: usize) -> Self {
         let with_previous = if self.with_previous.is_empty() { &[] } else { &self.with_previous[..len] };
-        History { items: &self.items[..len], with_previous }
+        History { items: &self.items[..len], with_previous, unknown: self.unknown }
     }
 
     /// Whether any two of so many newest items were taken at one time.
@@ -88,7 +94,8 @@ impl<'a> From<&'a &[ItemIndex]> for History<'a> {
 
 impl<'a> From<&'a OwnedHistory> for History<'a> {
     fn from(history: &'a OwnedHistory) -> Self {
-        History::with_baskets(history.items(), history.with_previous())
+        let known = History::with_baskets(history.items(), history.with_previous());
+        History { unknown: history.unknown(), ..known }
     }
 }
 

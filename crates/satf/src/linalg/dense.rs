@@ -45,6 +45,34 @@ pub fn matmul<T: Real>(dst: MatMut<'_, T>, accum: Accum, lhs: MatRef<'_, T>, rhs
     });
 }
 
+/// The same bits on this thread alone, for a product with at most [`TILE`] columns.
+///
+/// # Panics
+/// If the shapes do not fit, or there are more columns.
+pub fn matmul_alone<T: Real>(
+    mut dst: MatMut<'_, T>,
+    accum: Accum,
+    lhs: MatRef<'_, T>,
+    rhs: MatRef<'_, T>,
+    alpha: T,
+) {
+    assert!(
+        dst.nrows() == lhs.nrows() && dst.ncols() == rhs.ncols() && lhs.ncols() == rhs.nrows(),
+        "shapes of a product"
+    );
+    assert!(dst.ncols() <= TILE, "as many columns as one part has");
+    // The parts of `matmul`: as many, of even size, the larger ones first.
+    let rows = dst.nrows();
+    let parts = rows.div_ceil(TILE);
+    let mut start = 0;
+    for part in 0..parts {
+        let len = rows / parts + usize::from(part < rows % parts);
+        let (dst, lhs) = (dst.rb_mut().subrows_mut(start, len), lhs.subrows(start, len));
+        faer::linalg::matmul::matmul(dst, accum, lhs, rhs, alpha, Par::Seq);
+        start += len;
+    }
+}
+
 /// Makes one small product on this thread and no other, so that the kernel reserves here and now whatever it wants to have on a
 /// thread.
 pub fn warm_up() {

@@ -27,10 +27,8 @@ pub(super) fn score_each<W>(
         "one score for each of {} histories and {num_items} items",
         histories.len()
     );
-    if let Some(item) =
-        histories.iter().flat_map(|history| history.iter()).find(|item| item.get() >= num_items)
-    {
-        panic!("item {} is outside the catalogue of {num_items}", item.0);
+    for history in histories {
+        check_history(num_items, *history);
     }
     if num_items == 0 {
         return;
@@ -39,6 +37,14 @@ pub(super) fn score_each<W>(
         .par_chunks_exact_mut(num_items)
         .zip(histories.par_iter())
         .for_each_init(workspace, |workspace, (row, history)| score(workspace, *history, row));
+}
+
+/// # Panics
+/// If an item is outside the catalogue.
+pub(super) fn check_history(num_items: usize, history: History<'_>) {
+    if let Some(item) = history.iter().find(|item| item.get() >= num_items) {
+        panic!("item {} is outside the catalogue of {num_items}", item.0);
+    }
 }
 
 #[cfg(test)]

@@ -13,12 +13,14 @@ use std::sync::Arc;
 use faer::{Accum, MatMut, MatRef};
 use rayon::prelude::*;
 
+use super::batch::check_history;
 use super::lag_weights::LagWeights;
 use super::quantization::{self, Quantization};
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError, TensorType};
+use super::workspace::{Scores, Workspace, sized};
 use super::{Recommender, Similarities, UserData};
 use crate::interactions::ItemIndex;
-use crate::linalg::dense::matmul;
+use crate::linalg::dense::{matmul, matmul_alone};
 use crate::prepare::History;
 
 /// Item factors and lag weights: everything a linear model needs to score.
@@ -41,6 +43,9 @@ const LEFT: &str = "item_factors";
 const LEFT_SCALES: &str = "item_factor_scales";
 const RIGHT: &str = "history_factors";
 const RIGHT_SCALES: &str = "history_factor_scales";
+
+/// Columns of a product at least. One with a single column takes another kernel that rounds otherwise: a lone history gets company.
+const COMPANY: usize = 2;
 
 impl FoldIn {
     /// The projector on an item space $V$ ($n$ items, `rank` columns, at most $n$): $V V^T$ or, with the diagonal of the
@@ -220,6 +225,31 @@ impl FoldIn {
     }
 }
 
+impl FoldIn {
+    /// The scores of one history, with the bits of a batch, on this thread alone and in room that is kept.
+    pub(super) fn score_alone<'w>(
+        &self,
+        history: History<'_>,
+        dense: &'w mut Vec<f32>,
+        features: &mut Vec<f32>,
+    ) -> &'w mut [f32] {
+        let (items, rank) = (self.num_items, self.rank());
+        if rank == 0 {
+            let scores = sized(dense, items);
+            scores.fill(0.0);
+            return scores;
+        }
+        let (wide, features) = (sized(dense, COMPANY * items), sized(features, COMPANY * rank));
+        features.fill(0.0);
+        self.gather(history, &mut features[..rank]);
+        let features = MatRef::from_column_major_slice(features, rank, COMPANY);
+        let left = MatRef::from_row_major_slice(&self.left, items, rank);
+        let into = MatMut::from_column_major_slice_mut(wide, items, COMPANY);
+        matmul_alone(into, Accum::Replace, left, features, 1.0);
+        &mut wide[..items]
+    }
+}
+
 impl Recommender for FoldIn {
     fn num_items(&self) -> usize {
         self.num_items
@@ -232,8 +262,7 @@ impl Recommender for FoldIn {
             scores.fill(0.0);
             return;
         }
-        // A product with a single column takes another kernel that rounds otherwise: a lone history gets company.
-        let width = histories.len().max(2);
+        let width = histories.len().max(COMPANY);
         let mut features = vec![0f32; width * rank];
         features
             .par_chunks_mut(rank)
@@ -252,6 +281,11 @@ impl Recommender for FoldIn {
             product(&mut wide);
             scores.copy_from_slice(&wide[..scores.len()]);
         }
+    }
+
+    fn score_one<'w>(&self, history: History<'_>, workspace: &'w mut Workspace) -> Scores<'w> {
+        check_history(self.num_items, history);
+        Scores::Dense(self.score_alone(history, &mut workspace.dense, &mut workspace.features))
     }
 
     fn memory_bytes(&self) -> usize {

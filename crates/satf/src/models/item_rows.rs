@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::ModelError;
 use super::tensors::{StoredTensors, Tensor, TensorError};
+use super::workspace::SparseSums;
 use crate::interactions::{ItemIndex, UserIndex};
 use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::Histories;
@@ -92,6 +93,16 @@ impl ItemRows {
             let (items, weights) = self.row(item);
             for (to, &weight) in items.iter().zip(weights) {
                 sums[to.get()] += factor * f64::from(weight);
+            }
+        }
+    }
+
+    /// Adds the weighted sum of rows, in double precision and in the order given.
+    pub(super) fn add_to(&self, sums: &mut SparseSums, rows: impl Iterator<Item = (ItemIndex, f64)>) {
+        for (item, factor) in rows {
+            let (items, weights) = self.row(item);
+            for (&to, &weight) in items.iter().zip(weights) {
+                sums.add(to, factor * f64::from(weight));
             }
         }
     }

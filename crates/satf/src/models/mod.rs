@@ -26,6 +26,7 @@ mod training_monitor;
 mod transitions;
 pub mod variant;
 mod vmis_knn;
+mod workspace;
 
 pub use crate::fault::Fault;
 pub use d_satf::DSatfConfig;
@@ -47,6 +48,7 @@ pub use tensors::{Element, Shares, StoredTensor, StoredTensors, Tensor, TensorEr
 pub use training_monitor::{Checkpoints, Memory, RecallError, TrainingMonitor};
 pub use transitions::{Transitions, TransitionsConfig};
 pub use vmis_knn::{PositionDecay, VmisKnn, VmisKnnConfig};
+pub use workspace::{Scores, SparseScores, SparseSums, Workspace};
 
 /// Keys of a model with their values.
 pub use toml::Table;

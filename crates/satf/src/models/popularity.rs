@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::batch::score_each;
+use super::batch::{check_history, score_each};
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
+use super::workspace::{Scores, Workspace};
 use super::{Learner, ModelError, Recommender, TrainingMonitor, UserData};
 use crate::interactions::ItemIndex;
 use crate::prepare::{Histories, History};
@@ -71,6 +72,13 @@ impl Recommender for Popularity {
             || (),
             |(), _, row| row.copy_from_slice(&self.counts),
         );
+    }
+
+    fn score_one<'w>(&self, history: History<'_>, workspace: &'w mut Workspace) -> Scores<'w> {
+        check_history(self.num_items(), history);
+        let scores = workspace.dense(self.num_items());
+        scores.copy_from_slice(&self.counts);
+        Scores::Dense(scores)
     }
 
     fn memory_bytes(&self) -> usize {

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::batch::score_each;
+use super::batch::{check_history, score_each};
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
+use super::workspace::{Scores, Workspace};
 use super::{Learner, ModelError, Recommender, TrainingMonitor, UserData};
 use crate::interactions::ItemIndex;
 use crate::prepare::{Histories, History};
@@ -84,6 +85,21 @@ impl Random {
             .fold(0, u64::wrapping_add);
         mix(seed.wrapping_add(items))
     }
+
+    /// The scores of one history.
+    fn score_into(&self, history: History<'_>, row: &mut [f32]) {
+        let mut state = self.key(&history);
+        for score in row {
+            state = state.wrapping_add(STEP);
+            *score = unit(state);
+        }
+    }
+}
+
+/// A number in `[0, 1)` of the upper 24 bits: as many as a single-precision fraction holds without rounding up to 1.
+fn unit(state: u64) -> f32 {
+    const UNIT: f32 = 1.0 / (1 << 24) as f32;
+    (mix(state) >> 40) as f32 * UNIT
 }
 
 impl Recommender for Random {
@@ -92,21 +108,20 @@ impl Recommender for Random {
     }
 
     fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
-        // The upper 24 bits: as many as a single-precision fraction holds without rounding up to 1.
-        const UNIT: f32 = 1.0 / (1 << 24) as f32;
         score_each(
             self.num_items,
             histories,
             scores,
             || (),
-            |(), history, row| {
-                let mut state = self.key(&history);
-                for score in row {
-                    state = state.wrapping_add(STEP);
-                    *score = (mix(state) >> 40) as f32 * UNIT;
-                }
-            },
+            |(), history, row| self.score_into(history, row),
         );
+    }
+
+    fn score_one<'w>(&self, history: History<'_>, workspace: &'w mut Workspace) -> Scores<'w> {
+        check_history(self.num_items, history);
+        let scores = workspace.dense(self.num_items);
+        self.score_into(history, scores);
+        Scores::Dense(scores)
     }
 
     fn memory_bytes(&self) -> usize {
@@ -119,9 +134,8 @@ impl Recommender for Random {
     }
 
     fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
-        let mut scores = vec![0.0; self.num_items];
-        self.score_batch(&[history], &mut scores);
-        Shares::of_none(&history, f64::from(scores[item.get()]))
+        let state = self.key(&history).wrapping_add(STEP.wrapping_mul(u64::from(item.0) + 1));
+        Shares::of_none(&history, f64::from(unit(state)))
     }
 
     fn user_data(&self) -> UserData {

@@ -6,6 +6,7 @@ use toml::Table;
 
 use super::quantization::Quantization;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
+use super::workspace::{Scores, Workspace};
 use super::{ModelError, TrainingMonitor};
 use crate::factorize::Plan;
 use crate::interactions::ItemIndex;
@@ -28,6 +29,26 @@ pub trait Recommender: Send + Sync {
     /// # Panics
     /// If `scores` is not `histories.len() * num_items` long, or an item is outside the catalogue.
     fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]);
+
+    /// Scores of all items for one history, on this thread alone and in room that is kept from one history to the next: the very bits of
+    /// [`Recommender::score_batch`].
+    ///
+    /// The models of this project use no other thread and allocate nothing of the catalogue's size but in a new workspace. What
+    /// stands here serves a model that has nothing better.
+    ///
+    /// # Panics
+    /// If an item is outside the catalogue.
+    fn score_one<'w>(&self, history: History<'_>, workspace: &'w mut Workspace) -> Scores<'w> {
+        let scores = workspace.dense(self.num_items());
+        self.score_batch(&[history], scores);
+        Scores::Dense(scores)
+    }
+
+    /// Whether [`Recommender::score_one`] touches few items and gives [`Scores::Sparse`]: then many histories are best scored one by
+    /// one too.
+    fn is_sparse(&self) -> bool {
+        false
+    }
 
     /// Bytes the model itself keeps in memory.
     fn memory_bytes(&self) -> usize;

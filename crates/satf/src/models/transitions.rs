@@ -18,11 +18,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::batch::score_each;
+use super::batch::{check_history, score_each};
 use super::company;
 use super::item_rows::{ItemRows, Positions, RowChunk, RowNames, RowSums};
 use super::memory::{DEFAULT_MEMORY_BYTES, check_memory};
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
+use super::workspace::{Scores, Workspace};
 use super::{Fault, Learner, ModelError, Recommender, Similarities, TrainingMonitor, UserData};
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
@@ -206,19 +207,20 @@ impl Recommender for Transitions {
     }
 
     fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
-        let num_items = self.num_items();
-        score_each(
-            num_items,
-            histories,
-            scores,
-            || vec![0f64; num_items],
-            |sums, history, row| {
-                self.rows.sum_into(self.weighted(&history), sums);
-                for (score, &sum) in row.iter_mut().zip(sums.iter()) {
-                    *score = sum as f32;
-                }
-            },
-        );
+        score_each(self.num_items(), histories, scores, Workspace::new, |workspace, history, row| {
+            self.score_one(history, workspace).write_to(row);
+        });
+    }
+
+    fn score_one<'w>(&self, history: History<'_>, workspace: &'w mut Workspace) -> Scores<'w> {
+        check_history(self.num_items(), history);
+        let sums = workspace.sparse(self.num_items());
+        self.rows.add_to(sums, self.weighted(&history));
+        Scores::Sparse(sums.scores())
+    }
+
+    fn is_sparse(&self) -> bool {
+        true
     }
 
     fn memory_bytes(&self) -> usize {

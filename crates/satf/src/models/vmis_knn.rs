@@ -22,9 +22,10 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-use super::batch::score_each;
+use super::batch::{check_history, score_each};
 use super::incidence::Incidence;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
+use super::workspace::{Scores, SparseSums, Workspace};
 use super::{Fault, Learner, ModelError, Recommender, Similarities, TrainingMonitor, UserData};
 use crate::interactions::{ItemIndex, UserIndex};
 use crate::monitor::{Monitor, check_cancelled};
@@ -162,7 +163,7 @@ impl VmisKnn {
     }
 
     /// Steps 1 to 3 of the module's doc: fills `work.neighbours`, most similar first.
-    fn find_neighbours(&self, work: &mut Workspace, history: &[ItemIndex]) {
+    fn find_neighbours(&self, work: &mut Found, history: &[ItemIndex]) {
         work.take_newest(history, self.config.max_items);
         let len = work.newest.len();
         work.neighbours.clear();
@@ -195,24 +196,20 @@ impl VmisKnn {
         }
     }
 
-    /// Step 4: what the neighbours hold, weighted. Leaves the workspace clean.
-    fn sum_votes(&self, work: &mut Workspace, row: &mut [f32]) {
-        for &session in &work.neighbours {
-            let votes = std::mem::take(&mut work.votes[session as usize]);
+    /// Step 4: adds what the neighbours hold, weighted. Leaves the index clean.
+    fn sum_votes(&self, found: &mut Found, sums: &mut SparseSums) {
+        for &session in &found.neighbours {
+            let votes = std::mem::take(&mut found.votes[session as usize]);
             let weight = votes.similarity * votes.newest_weight;
             for &item in self.sessions.row(session as usize) {
-                let sum = &mut work.sums[item as usize];
-                if *sum == 0.0 {
-                    work.voted.push(item);
-                }
-                *sum += weight;
+                sums.add(ItemIndex(item), weight);
             }
         }
-        row.fill(0.0);
-        for item in work.voted.drain(..) {
-            let item = item as usize;
-            row[item] = (std::mem::take(&mut work.sums[item]) * self.item_weights[item]) as f32;
-        }
+        sums.scale(|item| self.item_weights[item.get()]);
+    }
+
+    fn found(&self) -> Found {
+        Found::new(self.sessions.num_rows(), self.num_items())
     }
 }
 
@@ -222,11 +219,24 @@ impl Recommender for VmisKnn {
     }
 
     fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
-        let workspace = || Workspace::new(self.sessions.num_rows(), self.num_items());
-        score_each(self.num_items(), histories, scores, workspace, |work, history, row| {
-            self.find_neighbours(work, &history);
-            self.sum_votes(work, row);
+        score_each(self.num_items(), histories, scores, Workspace::new, |workspace, history, row| {
+            self.score_one(history, workspace).write_to(row);
         });
+    }
+
+    fn score_one<'w>(&self, history: History<'_>, workspace: &'w mut Workspace) -> Scores<'w> {
+        check_history(self.num_items(), history);
+        let Workspace { sparse, own, .. } = workspace;
+        let sizes = (self.sessions.num_rows(), self.num_items());
+        let found = own.get(|found: &Found| found.sizes() == sizes, || self.found());
+        sparse.begin(self.num_items());
+        self.find_neighbours(found, &history);
+        self.sum_votes(found, sparse);
+        Scores::Sparse(sparse.scores())
+    }
+
+    fn is_sparse(&self) -> bool {
+        true
     }
 
     fn memory_bytes(&self) -> usize {
@@ -245,7 +255,7 @@ impl Recommender for VmisKnn {
     /// $r_n$ is a sum over the items shared with neighbour $n$, so a score is one too: the item at place $l$ adds
     /// $idf_j w(l)$ times the sum of $w(l_n)$ over the neighbours that hold both it and $j$.
     fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
-        let mut work = Workspace::new(self.sessions.num_rows(), self.num_items());
+        let mut work = self.found();
         self.find_neighbours(&mut work, &history);
         let len = work.newest.len();
         let holds =
@@ -293,26 +303,27 @@ struct Votes {
     newest_weight: f64,
 }
 
-/// Dense accumulators that are cleared only where they were touched: all zero between two histories.
-struct Workspace {
+/// The sessions that a history finds. Votes are cleared only where they were touched: all zero between two histories.
+struct Found {
     votes: Vec<Votes>,
-    sums: Vec<f64>,
     is_taken: Vec<bool>,
     newest: Vec<u32>,
     neighbours: Vec<u32>,
-    voted: Vec<u32>,
 }
 
-impl Workspace {
+impl Found {
     fn new(num_sessions: usize, num_items: usize) -> Self {
-        Workspace {
+        Found {
             votes: vec![Votes::default(); num_sessions],
-            sums: vec![0.0; num_items],
             is_taken: vec![false; num_items],
             newest: Vec::new(),
             neighbours: Vec::new(),
-            voted: Vec::new(),
         }
+    }
+
+    /// Sessions and items it has room for.
+    fn sizes(&self) -> (usize, usize) {
+        (self.votes.len(), self.is_taken.len())
     }
 
     /// The newest `limit` distinct items of a history, newest first.
@@ -425,12 +436,11 @@ mod tests {
             let config = VmisKnnConfig { neighbors, sample_size, max_items, decay, idf };
             let model = VmisKnn::fit(&config, &histories(9, &sequences, &ends), &()).unwrap();
             // One workspace for all: what a history leaves behind would show in the next.
-            let mut work = Workspace::new(model.sessions.num_rows(), 9);
+            let mut work = Workspace::new();
             for query in &queries {
                 let items: Vec<ItemIndex> = query.iter().copied().map(ItemIndex).collect();
                 let mut row = [f32::NAN; 9];
-                model.find_neighbours(&mut work, &items);
-                model.sum_votes(&mut work, &mut row);
+                model.score_one(History::new(&items), &mut work).write_to(&mut row);
                 let expected = scores_by_definition(&config, 9, &sequences, &ends, query);
                 for (score, expected) in row.iter().zip(expected) {
                     prop_assert!((f64::from(*score) - expected).abs() <= 1e-6 * (1.0 + expected));

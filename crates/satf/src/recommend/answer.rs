@@ -1,121 +1,121 @@
 //! What a history gets: a list, or a fallback, and why.
 
-use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
-use super::filters::Ranked;
-use super::{Explanation, Filters, Model, RecommendError};
-use crate::interactions::ItemIndex;
-use crate::prepare::History;
+use crate::interactions::{Ids, ItemIndex, OwnedId};
 
-/// What a history gets of which no item is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fallback {
-    /// Nothing.
-    #[default]
-    Empty,
-    /// The most popular items.
-    Popular,
-}
-
-/// What to recommend.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StreamOptions {
-    /// Items per history.
-    pub n: usize,
-    /// What may be recommended.
-    pub filters: Filters,
-    /// What a history gets of which no item is known.
-    pub fallback: Fallback,
-    /// Whether every score is explained.
-    pub explain: bool,
+/// What one history gets. Items are called by the caller's ids; `Answer<ItemIndex>` is the same in the indices of the catalogue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer<I = OwnedId> {
+    /// Items, best first.
+    pub items: Vec<Recommendation<I>>,
+    /// Whether no item of the history is known and the list does not follow from it.
+    pub is_fallback: bool,
+    /// How many items of the history the model does not know.
+    pub unknown_items: usize,
 }
 
 /// An item that is recommended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Recommendation {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recommendation<I = OwnedId> {
     /// The item.
-    pub item: ItemIndex,
+    #[serde(rename = "item_id")]
+    pub item: I,
     /// Its score, with boosts.
     pub score: f32,
     /// Where the score comes from, if that was asked for.
-    pub explanation: Option<Explanation>,
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation<I>>,
 }
 
-/// What one history gets.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
-    /// Items, best first.
-    pub list: Vec<Recommendation>,
-    /// Whether no item of the history is known and the list does not follow from it.
-    pub is_fallback: bool,
+/// Where a score comes from: shares, base and boost sum to it, up to the rounding of single precision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explanation<I = OwnedId> {
+    /// The score.
+    pub score: f32,
+    /// What every item of the history adds to it, oldest first.
+    pub shares: Vec<Share<I>>,
+    /// What does not come from the history.
+    pub base: f64,
+    /// What factors and boosts of the request made of it; 0 without them.
+    pub boost: f64,
 }
 
-impl Model {
-    /// What a history gets, with fallback and explanations: the list of [`Model::recommend`] if any item of the history is known.
-    pub fn answer<'h>(
-        &self,
-        history: impl Into<History<'h>>,
-        options: &StreamOptions,
-    ) -> Result<Answer, RecommendError> {
-        Ok(Answers::new(self, options)?.of(&[history.into()])?.pop().unwrap_or_default())
-    }
+/// What an item of a history adds to a score.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Share<I = OwnedId> {
+    /// The item.
+    #[serde(rename = "item_id")]
+    pub item: I,
+    /// What it adds.
+    pub share: f64,
 }
 
-/// Options made ready for many histories.
-pub(super) struct Answers<'m> {
-    model: &'m Model,
-    options: &'m StreamOptions,
-    fallback: Answer,
+/// Items like another one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SimilarItems<I = OwnedId> {
+    /// What was measured, in a few words.
+    pub measure: &'static str,
+    /// The items with their similarities, which are above 0; the most alike first.
+    pub items: Vec<SimilarItem<I>>,
 }
 
-impl<'m> Answers<'m> {
-    pub(super) fn new(model: &'m Model, options: &'m StreamOptions) -> Result<Self, RecommendError> {
-        if options.explain {
-            model.check_explains()?;
+/// An item like another one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SimilarItem<I = OwnedId> {
+    /// The item.
+    #[serde(rename = "item_id")]
+    pub item: I,
+    /// How alike it is; above 0.
+    pub similarity: f32,
+}
+
+fn id(catalog: &Ids, item: ItemIndex) -> OwnedId {
+    catalog.get(item.get()).to_owned()
+}
+
+impl Answer<ItemIndex> {
+    /// The same in the ids of the catalogue.
+    pub fn with_ids(self, catalog: &Ids) -> Answer {
+        Answer {
+            items: self.items.into_iter().map(|item| item.with_id(catalog)).collect(),
+            is_fallback: self.is_fallback,
+            unknown_items: self.unknown_items,
         }
-        let list = match options.fallback {
-            Fallback::Empty => Vec::new(),
-            Fallback::Popular => model.rank_popular(options.n, &options.filters)?,
-        };
-        let explain = |ranked: &Ranked| {
-            Ok(Explanation {
-                score: ranked.scored.score,
-                shares: Vec::new(),
-                base: f64::from(ranked.plain),
-                boost: ranked.boost(),
-            })
-        };
-        let fallback = Answer { list: answer(list, options.explain.then_some(&explain))?, is_fallback: true };
-        Ok(Answers { model, options, fallback })
-    }
-
-    /// What each history gets.
-    pub(super) fn of(&self, histories: &[History<'_>]) -> Result<Vec<Answer>, RecommendError> {
-        let known: Vec<History<'_>> =
-            histories.iter().copied().filter(|history| !history.is_empty()).collect();
-        let lists = self.model.rank(&known, self.options.n, &self.options.filters)?;
-        let answers = lists.into_par_iter().zip(&known).map(|(list, &history)| {
-            let explain = |ranked: &Ranked| self.model.explain_ranked(history, *ranked);
-            let list = answer(list, self.options.explain.then_some(&explain))?;
-            Ok(Answer { list, is_fallback: false })
-        });
-        let mut answers = answers.collect::<Result<Vec<_>, RecommendError>>()?.into_iter();
-        let answer = |history: &History<'_>| {
-            if history.is_empty() { self.fallback.clone() } else { answers.next().unwrap_or_default() }
-        };
-        Ok(histories.iter().map(answer).collect())
     }
 }
 
-type Explain<'a> = &'a dyn Fn(&Ranked) -> Result<Explanation, RecommendError>;
+impl Recommendation<ItemIndex> {
+    /// The same in the ids of the catalogue.
+    pub fn with_id(self, catalog: &Ids) -> Recommendation {
+        Recommendation {
+            item: id(catalog, self.item),
+            score: self.score,
+            explanation: self.explanation.map(|explanation| explanation.with_ids(catalog)),
+        }
+    }
+}
 
-fn answer(list: Vec<Ranked>, explain: Option<Explain<'_>>) -> Result<Vec<Recommendation>, RecommendError> {
-    let recommendation = |ranked: Ranked| {
-        Ok(Recommendation {
-            item: ranked.scored.item,
-            score: ranked.scored.score,
-            explanation: explain.map(|explain| explain(&ranked)).transpose()?,
-        })
-    };
-    list.into_iter().map(recommendation).collect()
+impl Explanation<ItemIndex> {
+    /// The same in the ids of the catalogue.
+    pub fn with_ids(self, catalog: &Ids) -> Explanation {
+        let share = |share: Share<ItemIndex>| Share { item: id(catalog, share.item), share: share.share };
+        Explanation {
+            score: self.score,
+            shares: self.shares.into_iter().map(share).collect(),
+            base: self.base,
+            boost: self.boost,
+        }
+    }
+}
+
+impl SimilarItems<ItemIndex> {
+    /// The same in the ids of the catalogue.
+    pub fn with_ids(self, catalog: &Ids) -> SimilarItems {
+        let item = |similar: SimilarItem<ItemIndex>| SimilarItem {
+            item: id(catalog, similar.item),
+            similarity: similar.similarity,
+        };
+        SimilarItems { measure: self.measure, items: self.items.into_iter().map(item).collect() }
+    }
 }

@@ -1,20 +1,11 @@
-//! What may be recommended.
+//! What may be recommended, in the indices of a catalogue.
 
-use crate::evaluate::{EXCLUDED, Scored, top_n};
-use crate::interactions::{Ids, ItemIndex, OwnedId};
+use super::error::check_items;
+use super::{RecommendError, Seen};
+use crate::interactions::{Ids, ItemIndex};
 
-/// Whether items of the history itself may be recommended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Seen {
-    /// They may not.
-    #[default]
-    Exclude,
-    /// They may.
-    Allow,
-}
-
-/// What may be recommended, and what is preferred. Filters apply before the best items are taken, so `n` items come
-/// back whenever `n` are allowed. The default leaves out what the history holds, and nothing else.
+/// What may be recommended, and what is preferred, in the indices of a catalogue: what [`Request`](super::Request) says in ids. The default
+/// leaves out what the history holds, and nothing else.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filters {
     /// Items that may not be recommended.
@@ -32,94 +23,77 @@ pub struct Filters {
     pub boosts: Vec<(ItemIndex, f32)>,
 }
 
-/// Why nothing can be recommended.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecommendError {
-    /// An item that the model does not know.
-    #[error("{place}: item {item} is outside the catalogue of {num_items} items")]
-    UnknownItem {
-        /// Where it was given.
-        place: &'static str,
-        /// The index given.
-        item: u32,
-        /// Items the model knows.
-        num_items: usize,
-    },
-    /// The model cannot say what an item of a history adds to a score.
-    #[error(
-        "{model} does not explain its scores: they are no sum of shares of past items; linear models such as la-satf do"
-    )]
-    NoShares {
-        /// The model.
-        model: String,
-    },
-    /// The model has no notion of items that are alike.
-    #[error(
-        "{model} does not know which items are alike: it scores every item by itself; d-satf or pure-svd know"
-    )]
-    NoSimilarities {
-        /// The model.
-        model: String,
-    },
-    /// A number of the model's making that is not one.
-    #[error(
-        "{model}: the {what} of item {item} is {value}: the weights of this model are too large to calculate with; \
-         hint: train it again"
-    )]
-    NotFinite {
-        /// The model.
-        model: String,
-        /// What should have been a number.
-        what: &'static str,
-        /// The item.
-        item: String,
-        /// What it is instead.
-        value: String,
-    },
-    /// A boost that is not a number.
-    #[error("boost of item '{}' = {boost}: expected a finite number", item.as_id())]
-    Boost {
-        /// The item.
-        item: OwnedId,
-        /// Its boost.
-        boost: f32,
-    },
-    /// A factor that is not a number above 0.
-    #[error("factor of item '{}' = {factor}: expected a finite number above 0", item.as_id())]
-    Factor {
-        /// The item.
-        item: OwnedId,
-        /// Its factor.
-        factor: f32,
-    },
+/// A set of items: a sorted list or, once that is no smaller, a bit per item of the catalogue. Making one takes time in the order of
+/// the list, whatever the catalogue.
+#[derive(Clone, Debug)]
+enum ItemSet {
+    Sorted(Vec<ItemIndex>),
+    Bits(Vec<u64>),
 }
 
-/// An error if an item is outside the catalogue.
-pub(super) fn check_items(
-    place: &'static str,
-    items: &[ItemIndex],
-    num_items: usize,
-) -> Result<(), RecommendError> {
-    match items.iter().find(|item| item.get() >= num_items) {
-        Some(item) => Err(RecommendError::UnknownItem { place, item: item.0, num_items }),
-        None => Ok(()),
+impl ItemSet {
+    fn new(items: &[ItemIndex], num_items: usize) -> Self {
+        if items.len() >= num_items.div_ceil(u64::BITS as usize) {
+            let mut bits = vec![0u64; num_items.div_ceil(u64::BITS as usize)];
+            for item in items {
+                bits[item.get() / 64] |= 1 << (item.get() % 64);
+            }
+            return ItemSet::Bits(bits);
+        }
+        ItemSet::Sorted(sorted(items.iter().copied()))
+    }
+
+    fn contains(&self, item: ItemIndex) -> bool {
+        match self {
+            ItemSet::Sorted(items) => items.binary_search(&item).is_ok(),
+            ItemSet::Bits(bits) => bits[item.get() / 64] >> (item.get() % 64) & 1 == 1,
+        }
+    }
+}
+
+/// Distinct items, ascending.
+fn sorted(items: impl IntoIterator<Item = ItemIndex>) -> Vec<ItemIndex> {
+    let mut items: Vec<ItemIndex> = items.into_iter().collect();
+    items.sort_unstable();
+    items.dedup();
+    items
+}
+
+/// What becomes of an item's score.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Multiply(f32),
+    Add(f32),
+}
+
+impl Change {
+    fn apply(self, score: f32) -> f32 {
+        let changed = match self {
+            Change::Multiply(factor) if score < 0.0 => score / factor,
+            Change::Multiply(factor) => score * factor,
+            Change::Add(boost) => score + boost,
+        };
+        changed.clamp(f32::MIN, f32::MAX)
     }
 }
 
 /// Filters made ready for many histories.
-pub(super) struct Sieve<'a> {
-    filters: &'a Filters,
-    /// For every item whether it is among [`Filters::only`].
-    allowed: Option<Vec<bool>>,
-    /// For every item whether it is among [`Filters::repeatable`].
-    repeatable: Option<Vec<bool>>,
-    /// Items with factors or boosts, ascending.
-    boosted: Vec<ItemIndex>,
+#[derive(Clone, Debug)]
+pub(super) struct Sieve {
+    num_items: usize,
+    exclude: ItemSet,
+    /// The only items allowed, ascending, and as a set.
+    only: Option<(Vec<ItemIndex>, ItemSet)>,
+    seen: Seen,
+    repeatable: ItemSet,
+    /// Changes by item, ascending; those of one item in the order they apply in.
+    changes: Vec<(ItemIndex, Change)>,
+    /// The items with changes, ascending.
+    changed: Vec<ItemIndex>,
 }
 
-impl<'a> Sieve<'a> {
-    pub(super) fn new(filters: &'a Filters, catalog: &Ids) -> Result<Self, RecommendError> {
+impl Sieve {
+    pub(super) fn new(filters: &Filters, catalog: &Ids) -> Result<Self, RecommendError> {
         let num_items = catalog.len();
         check_items("exclude", &filters.exclude, num_items)?;
         check_items("only", filters.only.as_deref().unwrap_or_default(), num_items)?;
@@ -137,74 +111,89 @@ impl<'a> Sieve<'a> {
                 return Err(RecommendError::Factor { item: id(item), factor });
             }
         }
-        let mark = |items: &[ItemIndex]| {
-            let mut marks = vec![false; num_items];
-            for item in items {
-                marks[item.get()] = true;
-            }
-            marks
-        };
-        let mut boosted: Vec<ItemIndex> =
-            filters.factors.iter().chain(&filters.boosts).map(|&(item, _)| item).collect();
-        boosted.sort_unstable();
-        boosted.dedup();
+        let factors = filters.factors.iter().map(|&(item, factor)| (item, Change::Multiply(factor)));
+        let boosts = filters.boosts.iter().map(|&(item, boost)| (item, Change::Add(boost)));
+        let mut changes: Vec<(ItemIndex, Change)> = factors.chain(boosts).collect();
+        // Stable: factors stay before boosts, and both in the order given.
+        changes.sort_by_key(|(item, _)| *item);
+        let only = filters.only.as_deref();
         Ok(Sieve {
-            filters,
-            allowed: filters.only.as_deref().map(mark),
-            repeatable: (!filters.repeatable.is_empty()).then(|| mark(&filters.repeatable)),
-            boosted,
+            num_items,
+            exclude: ItemSet::new(&filters.exclude, num_items),
+            only: only.map(|only| (sorted(only.iter().copied()), ItemSet::new(only, num_items))),
+            seen: filters.seen,
+            repeatable: ItemSet::new(&filters.repeatable, num_items),
+            changed: sorted(changes.iter().map(|(item, _)| *item)),
+            changes,
         })
     }
 
-    /// The `n` best items that may be recommended, with their scores before and after boosts.
-    pub(super) fn best(&self, history: &[ItemIndex], scores: &mut [f32], n: usize) -> Vec<Ranked> {
-        let plain: Vec<f32> = self.boosted.iter().map(|item| scores[item.get()]).collect();
-        self.apply(history, scores);
-        let ranked = |scored: Scored| {
-            let boosted = self.boosted.binary_search(&scored.item);
-            Ranked { scored, plain: boosted.map_or(scored.score, |at| plain[at]) }
-        };
-        top_n(scores, n).into_iter().map(ranked).collect()
+    /// Number of items in the catalogue.
+    pub(super) fn num_items(&self) -> usize {
+        self.num_items
     }
 
-    /// Boosts scores and takes out what may not be recommended.
-    fn apply(&self, history: &[ItemIndex], scores: &mut [f32]) {
-        for &(item, factor) in &self.filters.factors {
-            let score = &mut scores[item.get()];
-            *score = if *score < 0.0 { *score / factor } else { *score * factor }.clamp(f32::MIN, f32::MAX);
-        }
-        for &(item, boost) in &self.filters.boosts {
-            let score = &mut scores[item.get()];
-            *score = (*score + boost).clamp(f32::MIN, f32::MAX);
-        }
-        for (score, _) in
-            scores.iter_mut().zip(self.allowed.iter().flatten()).filter(|(_, allowed)| !**allowed)
-        {
-            *score = EXCLUDED;
-        }
-        for item in &self.filters.exclude {
-            scores[item.get()] = EXCLUDED;
-        }
-        if self.filters.seen == Seen::Exclude {
-            let is_repeatable =
-                |item: &ItemIndex| self.repeatable.as_ref().is_some_and(|marks| marks[item.get()]);
-            for item in history.iter().filter(|item| !is_repeatable(item)) {
-                scores[item.get()] = EXCLUDED;
+    /// The only items allowed, ascending, if not all are.
+    pub(super) fn only(&self) -> Option<&[ItemIndex]> {
+        self.only.as_ref().map(|(items, _)| items.as_slice())
+    }
+
+    /// The items whose scores change, ascending.
+    pub(super) fn changed(&self) -> &[ItemIndex] {
+        &self.changed
+    }
+
+    /// What becomes of the score of such an item.
+    pub(super) fn change(&self, item: ItemIndex, score: f32) -> f32 {
+        let first = self.changes.partition_point(|(other, _)| *other < item);
+        let own = self.changes[first..].iter().take_while(|(other, _)| *other == item);
+        own.fold(score, |score, (_, change)| change.apply(score))
+    }
+
+    /// The same for one history.
+    pub(super) fn of(&self, history: &[ItemIndex]) -> OwnSieve<'_> {
+        let barred = match self.seen {
+            Seen::Allow => Vec::new(),
+            Seen::Exclude => sorted(history.iter().copied().filter(|&item| !self.repeatable.contains(item))),
+        };
+        OwnSieve { sieve: self, barred }
+    }
+}
+
+/// Filters for one history.
+pub(super) struct OwnSieve<'s> {
+    pub(super) sieve: &'s Sieve,
+    /// Items of the history that may not be recommended, ascending.
+    barred: Vec<ItemIndex>,
+}
+
+impl OwnSieve<'_> {
+    /// Whether an item may be recommended.
+    pub(super) fn allows(&self, item: ItemIndex) -> bool {
+        let is_only = self.sieve.only.as_ref().is_none_or(|(_, only)| only.contains(item));
+        is_only && !self.sieve.exclude.contains(item) && self.barred.binary_search(&item).is_err()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_set_holds_what_it_was_made_of(
+            items in prop::collection::vec(0u32..200, 0..40),
+            num_items in 200usize..400,
+        ) {
+            let given: Vec<ItemIndex> = items.iter().copied().map(ItemIndex).collect();
+            for len in [given.len(), given.len().min(2)] {
+                let set = ItemSet::new(&given[..len], num_items);
+                for item in (0..num_items as u32).map(ItemIndex) {
+                    prop_assert_eq!(set.contains(item), given[..len].contains(&item));
+                }
             }
         }
-    }
-}
-
-/// An item that was ranked, and its score without boosts.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ranked {
-    pub(super) scored: Scored,
-    pub(super) plain: f32,
-}
-
-impl Ranked {
-    /// What boosts made of the score.
-    pub(super) fn boost(self) -> f64 {
-        f64::from(self.scored.score) - f64::from(self.plain)
     }
 }

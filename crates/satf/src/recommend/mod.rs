@@ -1,19 +1,12 @@
 //! A trained model in use: what comes next, why, and what is alike.
 //!
-//! There is one scoring path for everything. A history, alone or among others, is scored against the whole catalogue
-//! by [`Recommender::score_batch`] (for factor models: the gather of the history, one product with the item factors),
-//! [`Filters`] take out what may not be recommended, and a bounded top-n with a written tie rule ([`top_n`]) takes the
-//! best. The same history therefore gets the same list and the same scores, to the bit, from [`Model::recommend`], from
-//! [`Model::recommend_batch`] in any batch, from [`Model::answer`], from a stream, and from the evaluation.
-//!
-//! A history is an [`OwnedHistory`] everywhere: [`Model::history`] makes one from ids, [`Model::history_of_events`] from ids and times,
-//! [`UserHistories`](crate::data::UserHistories) from files.
+//! [`Request`] says what is wanted, in the caller's ids; [`Model::recommend`] gives an [`Answer`] in the same ids.
 //!
 //! ```
 //! use satf::generate::{ShopOptions, shop};
 //! use satf::models::{Configured, TransitionsConfig};
 //! use satf::prepare::{TiePolicy, Timeline};
-//! use satf::recommend::{Filters, Model};
+//! use satf::recommend::{Model, Request};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let log = shop(&ShopOptions { users: 300, ..ShopOptions::default() })?;
@@ -25,34 +18,90 @@
 //!
 //! let model = Model::load(&path)?;
 //! let history = model.history(["laptop", "laptop sleeve"]);
-//! for next in model.recommend(&history, 3, &Filters::default())? {
-//!     println!("{} {}", model.catalog().get(next.item.get()), next.score);
+//! for next in model.recommend(&history, &Request::new(3))?.items {
+//!     println!("{} {}", next.item, next.score);
 //! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! There is one scoring path for everything. A history is scored against the whole catalogue, alone by [`Recommender::score_one`] or among
+//! others by [`Recommender::score_batch`], whose bits are the same; filters take out what may not be recommended; and a bounded top-n
+//! with a written tie rule ([`top_n`](crate::ranking::top_n)) takes the best. The same history therefore gets the same list and the same
+//! scores, to the bit, from [`Model::recommend`], from [`Model::recommend_batch`] in any batch, from [`Prepared::answer`], from a stream,
+//! and from the evaluation.
+//!
+//! A history is an [`OwnedHistory`] everywhere: [`Model::history`] makes one from ids, [`Model::history_of_events`] from ids and times,
+//! [`UserHistories`](crate::data::UserHistories) from files.
+//!
+//! # In a server
+//!
+//! A server keeps the model in an `Arc` and one [`Workspace`](crate::models::Workspace) per thread. For each request it calls
+//! [`Model::prepare`] and [`Prepared::answer`]: both run on the calling thread alone, and after the first history nothing of the
+//! catalogue's size is allocated. A model of sparse rows (`transitions`, `d-satf` without a core, `vmis-knn`) looks at the items that the
+//! history's rows name, never at the whole catalogue. Histories that wait anyway are answered together by [`Prepared::answer_batch`]: for
+//! models with factors that is one matrix product.
+//!
+//! ```
+//! # use satf::models::{Configured, TransitionsConfig};
+//! # use satf::prepare::Histories;
+//! use std::sync::Arc;
+//!
+//! use satf::models::Workspace;
+//! use satf::recommend::{Model, Request};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let histories = Histories::from_sequences(4, &[vec![0, 1, 2], vec![1, 2, 3]]);
+//! # let model = Model::train(&Configured::new(TransitionsConfig::default())?, &histories, &())?;
+//! let model = Arc::new(model);
+//! let worker = std::thread::spawn({
+//!     let model = Arc::clone(&model);
+//!     move || {
+//!         let mut workspace = Workspace::new();
+//!         // For every request that comes in:
+//!         let request: Request = serde_json::from_str(r#"{"n": 2, "exclude": [3, 99]}"#)?;
+//!         let prepared = model.prepare(&request)?;
+//!         let answer = prepared.answer(&model.history([1]), &mut workspace)?;
+//!         assert_eq!((answer.items.len(), prepared.unknown().len()), (2, 1));
+//!         Ok::<_, Box<dyn std::error::Error + Send + Sync>>(serde_json::to_string(&answer)?)
+//!     }
+//! });
+//! let answer = worker.join().map_err(|_| "the worker panicked")??;
+//! # assert!(answer.contains("item_id"));
 //! # Ok(())
 //! # }
 //! ```
 
 mod answer;
+mod best;
+mod error;
 mod filters;
+mod prepared;
+mod request;
 mod stream;
+mod workspaces;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
-use self::filters::{Ranked, Sieve, check_items};
-use crate::evaluate::{EXCLUDED, Scored, histories_at_once, top_n};
-use crate::interactions::{AsId, Ids, ItemIndex, OwnedHistory, Timestamp};
+use self::error::check_items;
+use self::workspaces::Workspaces;
+use crate::interactions::{AsId, Id, Ids, ItemIndex, OwnedHistory, Timestamp};
 use crate::model_file::{self, Content, Dataset, Manifest, ModelFileError, Validation};
 use crate::models::{
     Configured, ModelError, Quantization, Recommender, Registry, Similarities, Tensor, TrainingMonitor,
 };
 use crate::prepare::{Histories, History};
+use crate::ranking::{EXCLUDED, Scored, top_n};
 
-pub use answer::{Answer, Fallback, Recommendation, StreamOptions};
-pub use filters::{Filters, RecommendError, Seen};
+pub use answer::{Answer, Explanation, Recommendation, Share, SimilarItem, SimilarItems};
+pub use error::RecommendError;
+pub use filters::Filters;
+pub use prepared::Prepared;
+pub use request::{Fallback, Place, Request, Seen, Unknown};
 pub use stream::{StreamError, StreamReport, recommend_stream};
 
 /// A trained model with its catalogue: everything that is needed to recommend, and to keep it.
@@ -63,28 +112,9 @@ pub struct Model {
     recommender: Box<dyn Recommender>,
     /// Keys that its configuration leaves to training.
     learned_keys: Vec<&'static str>,
-}
-
-/// Where a score comes from: shares, base and boost sum to it, up to the rounding of single precision.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Explanation {
-    /// The score.
-    pub score: f32,
-    /// What every item of the history adds to it, oldest first.
-    pub shares: Vec<(ItemIndex, f64)>,
-    /// What does not come from the history.
-    pub base: f64,
-    /// What factors and boosts of [`Filters`] made of it; 0 without them.
-    pub boost: f64,
-}
-
-/// Items like another one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SimilarItems {
-    /// What was measured, in a few words.
-    pub measure: &'static str,
-    /// The items with their similarities, which are above 0; the most alike first.
-    pub items: Vec<Scored>,
+    /// All items, the most popular first, once somebody asked.
+    by_popularity: OnceLock<Vec<u32>>,
+    workspaces: Workspaces,
 }
 
 /// What training found, as manifests have it.
@@ -123,6 +153,8 @@ impl Model {
             item_counts: histories.popularity(),
             recommender,
             learned_keys: configured.learner.learned_keys(),
+            by_popularity: OnceLock::new(),
+            workspaces: Workspaces::default(),
         }
     }
 
@@ -135,7 +167,15 @@ impl Model {
     pub fn load_with(path: impl AsRef<Path>, registry: &Registry) -> Result<Self, ModelFileError> {
         let Content { manifest, items, item_counts, model, learned_keys } =
             model_file::read(path.as_ref(), registry)?;
-        Ok(Model { manifest, catalog: Arc::new(items), item_counts, recommender: model, learned_keys })
+        Ok(Model {
+            manifest,
+            catalog: Arc::new(items),
+            item_counts,
+            recommender: model,
+            learned_keys,
+            by_popularity: OnceLock::new(),
+            workspaces: Workspaces::default(),
+        })
     }
 
     /// Writes a model file, whole or not at all.
@@ -210,58 +250,33 @@ impl Model {
         OwnedHistory::from_events(&self.catalog, events)
     }
 
-    /// The `n` best items after a history (oldest item first), best first; of equal scores the lower item.
+    /// What a history gets: the best items after it, best first; of equal scores the lower id. Runs on this thread alone.
+    ///
+    /// This prepares the request and takes a workspace from those the model keeps. Whoever asks the same of many histories, or keeps
+    /// workspaces, calls [`Model::prepare`] and [`Prepared::answer`].
     pub fn recommend<'h>(
         &self,
         history: impl Into<History<'h>>,
-        n: usize,
-        filters: &Filters,
-    ) -> Result<Vec<Scored>, RecommendError> {
-        let ranked = self.rank(&[history.into()], n, filters)?.pop().unwrap_or_default();
-        Ok(ranked.into_iter().map(|ranked| ranked.scored).collect())
+        request: &Request,
+    ) -> Result<Answer, RecommendError> {
+        self.prepare(request)?.answer(history, &mut self.workspaces.take())
     }
 
-    /// [`Model::recommend`] for many histories at once: for factor models one matrix product a batch of bounded size.
+    /// [`Model::recommend`] for many histories at once, on all threads of the pool.
     pub fn recommend_batch<H>(
         &self,
         histories: &[H],
-        n: usize,
-        filters: &Filters,
-    ) -> Result<Vec<Vec<Scored>>, RecommendError>
+        request: &Request,
+    ) -> Result<Vec<Answer>, RecommendError>
     where
         for<'h> &'h H: Into<History<'h>>,
     {
-        let ranked = self.rank(&histories.iter().map(Into::into).collect::<Vec<_>>(), n, filters)?;
-        let scored = |list: Vec<Ranked>| list.into_iter().map(|ranked| ranked.scored).collect();
-        Ok(ranked.into_iter().map(scored).collect())
+        self.prepare(request)?.answer_batch(histories)
     }
 
-    fn rank(
-        &self,
-        histories: &[History<'_>],
-        n: usize,
-        filters: &Filters,
-    ) -> Result<Vec<Vec<Ranked>>, RecommendError> {
-        let num_items = self.num_items();
-        let sieve = Sieve::new(filters, &self.catalog)?;
-        histories.iter().try_for_each(|history| check_items("history", history, num_items))?;
-        if num_items == 0 {
-            return Ok(vec![Vec::new(); histories.len()]);
-        }
-        let at_once = histories_at_once(num_items).min(histories.len());
-        let mut scores = vec![0f32; at_once * num_items];
-        let mut lists = Vec::with_capacity(histories.len());
-        for histories in histories.chunks(at_once.max(1)) {
-            let scores = &mut scores[..histories.len() * num_items];
-            self.recommender.score_batch(histories, scores);
-            self.check_finite("score", scores)?;
-            let best = scores
-                .par_chunks_mut(num_items)
-                .zip(histories)
-                .map(|(scores, history)| sieve.best(history, scores, n));
-            lists.par_extend(best);
-        }
-        Ok(lists)
+    /// Workspaces of those who keep none themselves.
+    fn workspaces(&self) -> &Workspaces {
+        &self.workspaces
     }
 
     /// An error if a value, of which there is one per item again and again, is not finite: weights that are finite can still be so
@@ -278,14 +293,20 @@ impl Model {
         RecommendError::NotFinite { model, what, item, value: value.to_string() }
     }
 
-    /// The `n` items that were taken most often, for histories that say nothing. Scores are counts.
-    pub fn popular(&self, n: usize, filters: &Filters) -> Result<Vec<Scored>, RecommendError> {
-        Ok(self.rank_popular(n, filters)?.into_iter().map(|ranked| ranked.scored).collect())
+    /// The items that were taken most often, for histories that say nothing. Scores are counts.
+    pub fn popular(&self, request: &Request) -> Result<Vec<Recommendation>, RecommendError> {
+        Ok(self.prepare(request)?.popular())
     }
 
-    fn rank_popular(&self, n: usize, filters: &Filters) -> Result<Vec<Ranked>, RecommendError> {
-        let mut scores: Vec<f32> = self.item_counts.iter().map(|&count| count as f32).collect();
-        Ok(Sieve::new(filters, &self.catalog)?.best(&[], &mut scores, n))
+    /// All items, the most popular first; of equal ones the lower.
+    fn by_popularity(&self) -> &[u32] {
+        self.by_popularity.get_or_init(|| {
+            let mut items: Vec<u32> = (0..self.num_items() as u32).collect();
+            // Single precision, as scores are: counts that round to the same are equal.
+            let count = |item: u32| self.item_counts[item as usize] as f32;
+            items.par_sort_by(|&a, &b| count(b).total_cmp(&count(a)));
+            items
+        })
     }
 
     /// What every item of a history adds to the score of `item`. The sum of shares and base is the score, up to the
@@ -293,17 +314,16 @@ impl Model {
     pub fn explain<'h>(
         &self,
         history: impl Into<History<'h>>,
-        item: ItemIndex,
+        item: impl AsId,
     ) -> Result<Explanation, RecommendError> {
-        let history = history.into();
-        check_items("history", &history, self.num_items())?;
-        check_items("item", &[item], self.num_items())?;
-        self.check_explains()?;
-        let mut scores = vec![0f32; self.num_items()];
-        self.recommender.score_batch(&[history], &mut scores);
-        self.check_finite("score", &scores)?;
-        let scored = Scored { item, score: scores[item.get()] };
-        self.explain_ranked(history, Ranked { scored, plain: scored.score })
+        let item = self.find(item.as_id())?;
+        Ok(self.explain_indexed(history.into(), item)?.with_ids(&self.catalog))
+    }
+
+    /// The index of an item that has to be known.
+    fn find(&self, item: Id<'_>) -> Result<ItemIndex, RecommendError> {
+        let found = self.catalog.find(item).map(|index| ItemIndex(index as u32));
+        found.ok_or_else(|| RecommendError::UnknownId { item: item.to_owned() })
     }
 
     fn check_explains(&self) -> Result<(), RecommendError> {
@@ -314,24 +334,18 @@ impl Model {
         }
     }
 
-    fn explain_ranked(&self, history: History<'_>, ranked: Ranked) -> Result<Explanation, RecommendError> {
-        let item = ranked.scored.item;
-        let shares = self.recommender.shares(history, item);
-        if let Some(&value) = shares.of_history.iter().chain([&shares.base]).find(|value| !value.is_finite())
-        {
-            return Err(self.not_finite("share of a past item in the score", item.get(), value));
-        }
-        Ok(Explanation {
-            score: ranked.scored.score,
-            shares: history.iter().copied().zip(shares.of_history).collect(),
-            base: shares.base,
-            boost: ranked.boost(),
-        })
-    }
-
     /// The `n` items most like `item`, by [`Recommender::similarities`]; fewer if fewer have anything in common with it. The item
     /// itself is not among them. What comes *after* it is another question: [`Model::recommend`] with a history of it alone.
-    pub fn similar_items(&self, item: ItemIndex, n: usize) -> Result<SimilarItems, RecommendError> {
+    pub fn similar_items(&self, item: impl AsId, n: usize) -> Result<SimilarItems, RecommendError> {
+        Ok(self.similar_items_indexed(self.find(item.as_id())?, n)?.with_ids(&self.catalog))
+    }
+
+    /// The same in the indices of the catalogue.
+    pub fn similar_items_indexed(
+        &self,
+        item: ItemIndex,
+        n: usize,
+    ) -> Result<SimilarItems<ItemIndex>, RecommendError> {
         check_items("item", &[item], self.num_items())?;
         let Some(Similarities { measure, mut values }) = self.recommender.similarities(item) else {
             return Err(RecommendError::NoSimilarities { model: self.manifest.model.clone() });
@@ -339,7 +353,8 @@ impl Model {
         self.check_finite("similarity", &values)?;
         values.iter_mut().filter(|value| **value <= 0.0).for_each(|value| *value = EXCLUDED);
         values[item.get()] = EXCLUDED;
-        Ok(SimilarItems { measure, items: top_n(&values, n) })
+        let similar = |scored: Scored| SimilarItem { item: scored.item, similarity: scored.score };
+        Ok(SimilarItems { measure, items: top_n(&values, n).into_iter().map(similar).collect() })
     }
 
     /// What training found by itself, by name: from the manifest or, for files from before it was kept there, what the model's

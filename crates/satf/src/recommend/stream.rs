@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::answer::{Answer, Answers, Fallback, StreamOptions};
-use super::{Model, RecommendError};
+use super::{Answer, Explanation, Fallback, Prepared, RecommendError};
 use crate::data::{DataError, ExplanationRow, RecommendationRow, RecommendationWriter, UserHistory};
 use crate::evaluate::histories_at_once;
+use crate::interactions::ItemIndex;
 use crate::monitor::{Cancelled, Monitor, check_cancelled};
 use crate::prepare::History;
 
@@ -40,34 +40,32 @@ pub enum StreamError {
     Cancelled(#[from] Cancelled),
 }
 
-/// Recommends for every history and writes the lists in the order of the histories.
+/// Recommends for every history what was prepared, and writes the lists in the order of the histories.
 ///
 /// While a batch is scored on all cores, the lists of the one before are written and the next one is read: at most
 /// three batches exist at a time. A batch ends with so many histories, or with so many items of histories.
 pub fn recommend_stream(
-    model: &Model,
+    prepared: &Prepared<'_>,
     histories: &mut (dyn Iterator<Item = Result<UserHistory, DataError>> + Send),
     writer: &mut RecommendationWriter<'_>,
-    options: &StreamOptions,
     monitor: &dyn Monitor,
 ) -> Result<StreamReport, StreamError> {
-    let answers = Answers::new(model, options)?;
     // Every item of a history is explained once per item that is recommended.
-    let items = if options.explain { ITEMS_AT_ONCE / options.n.max(1) } else { ITEMS_AT_ONCE };
-    let limits = (histories_at_once(model.num_items()), items.max(1));
+    let items = if prepared.explains() { ITEMS_AT_ONCE / prepared.n().max(1) } else { ITEMS_AT_ONCE };
+    let limits = (histories_at_once(prepared.model().num_items()), items.max(1));
     let mut report = StreamReport::default();
-    let mut answered: Option<(Vec<UserHistory>, Vec<Answer>)> = None;
+    let mut answered: Option<(Vec<UserHistory>, Vec<Answer<ItemIndex>>)> = None;
     let mut batch = read_batch(histories, limits)?;
     while !batch.is_empty() {
         check_cancelled(monitor)?;
         let (answer, next) = rayon::join(
             || {
                 let views: Vec<History<'_>> = batch.iter().map(|user| (&user.history).into()).collect();
-                answers.of(&views)
+                prepared.answer_batch_indexed(&views)
             },
             || {
                 if let Some((batch, answers)) = answered.take() {
-                    write_batch(&batch, &answers, options, writer, &mut report)?;
+                    write_batch(&batch, &answers, prepared.fallback(), writer, &mut report)?;
                 }
                 read_batch(histories, limits)
             },
@@ -76,7 +74,7 @@ pub fn recommend_stream(
         answered = Some((std::mem::replace(&mut batch, next), answer?));
     }
     if let Some((batch, answers)) = answered.take() {
-        write_batch(&batch, &answers, options, writer, &mut report)?;
+        write_batch(&batch, &answers, prepared.fallback(), writer, &mut report)?;
     }
     Ok(report)
 }
@@ -98,23 +96,24 @@ fn read_batch(
 
 fn write_batch(
     batch: &[UserHistory],
-    answers: &[Answer],
-    options: &StreamOptions,
+    answers: &[Answer<ItemIndex>],
+    fallback: Fallback,
     writer: &mut RecommendationWriter<'_>,
     report: &mut StreamReport,
 ) -> Result<(), DataError> {
-    let fallback = match options.fallback {
+    let fallback = match fallback {
         Fallback::Empty => None,
         Fallback::Popular => Some("popular"),
     };
     for (user, answer) in batch.iter().zip(answers) {
         report.histories += 1;
-        report.recommendations += answer.list.len() as u64;
-        report.unknown_items += user.history.unknown() as u64;
+        report.recommendations += answer.items.len() as u64;
+        report.unknown_items += answer.unknown_items as u64;
         report.without_known_items += u64::from(answer.is_fallback);
-        for (rank, recommendation) in (1..).zip(&answer.list) {
+        for (rank, recommendation) in (1..).zip(&answer.items) {
+            let shares: Vec<(ItemIndex, f64)> = recommendation.explanation.iter().flat_map(shares).collect();
             let explanation = recommendation.explanation.as_ref().map(|explanation| ExplanationRow {
-                shares: &explanation.shares,
+                shares: &shares,
                 base: explanation.base,
                 boost: explanation.boost,
             });
@@ -131,10 +130,14 @@ fn write_batch(
     Ok(())
 }
 
+fn shares(explanation: &Explanation<ItemIndex>) -> impl Iterator<Item = (ItemIndex, f64)> {
+    explanation.shares.iter().map(|share| (share.item, share.share))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interactions::{ItemIndex, OwnedHistory, OwnedId};
+    use crate::interactions::{OwnedHistory, OwnedId};
 
     #[test]
     fn a_batch_is_bounded_by_its_items_too() {

@@ -13,7 +13,8 @@ use rand_chacha::ChaCha8Rng;
 use rayon::ThreadPoolBuilder;
 use satf::interactions::{History, ItemIndex};
 use satf::models::{
-    Iteration, Learner, ModelEntry, ModelError, Recommender, Snapshot, Table, TrainingMonitor, UserData,
+    Iteration, Learner, ModelEntry, ModelError, Recommender, Scores, Snapshot, Table, TrainingMonitor,
+    UserData, Workspace,
 };
 use satf::monitor::Monitor;
 use satf::prepare::Histories;
@@ -61,6 +62,7 @@ macro_rules! promised_by {
     ($cases:expr) => {
         promises::promised_by! { $cases =>
             a_batch_gives_every_history_the_bits_it_gets_alone,
+            one_history_at_a_time_gives_the_bits_of_a_batch,
             the_number_of_threads_does_not_change_a_bit,
             the_same_fit_twice_gives_the_same_bits,
             order_counts_for_the_models_that_read_it_and_for_no_other,
@@ -157,6 +159,26 @@ pub(crate) fn a_batch_gives_every_history_the_bits_it_gets_alone(cases: &[Case])
         for size in [2, 3, 7, 16, 40, 41] {
             let batch = bits(&scores_in_batches(&*model, &queries, size));
             assert!(alone == batch, "{}: batches of {size} differ", case.label);
+        }
+    }
+}
+
+pub(crate) fn one_history_at_a_time_gives_the_bits_of_a_batch(cases: &[Case]) {
+    // One workspace for all models and catalogues: what a history leaves behind would show in the next.
+    let mut workspace = Workspace::new();
+    for (num_users, num_items) in [(80, 60), (150, 1100), (80, 60)] {
+        let log = generated_log(num_users, num_items, 12);
+        let queries = queries(num_items, 30, 13);
+        for case in cases {
+            let model = fit(case, &log);
+            let batch = scores(&*model, &queries);
+            for (query, expected) in queries.iter().zip(batch.chunks(num_items as usize)) {
+                let alone = model.score_one(query.into(), &mut workspace);
+                assert_eq!(matches!(alone, Scores::Sparse(_)), model.is_sparse(), "{}", case.label);
+                let mut row = vec![f32::NAN; num_items as usize];
+                alone.write_to(&mut row);
+                assert!(bits(&row) == bits(expected), "{}: alone differs", case.label);
+            }
         }
     }
 }
@@ -262,6 +284,10 @@ pub(crate) fn an_item_outside_the_catalogue_is_refused(cases: &[Case]) {
             model.score_batch(&[History::new(&[ItemIndex(10)])], &mut [0.0; 10]);
         });
         assert!(std::panic::catch_unwind(attempt).is_err(), "{}: item 10 of 10 was scored", case.label);
+        let attempt = std::panic::AssertUnwindSafe(|| {
+            model.score_one(History::new(&[ItemIndex(10)]), &mut Workspace::new());
+        });
+        assert!(std::panic::catch_unwind(attempt).is_err(), "{}: item 10 of 10 was scored alone", case.label);
     }
 }
 

@@ -7,12 +7,12 @@ use faer::Mat;
 use super::core::ItemSpace;
 use crate::interactions::ItemIndex;
 use crate::models::LagWeights;
-use crate::models::batch::score_each;
+use crate::models::batch::{check_history, score_each};
 use crate::models::company;
 use crate::models::fold_in::FoldIn;
 use crate::models::item_rows::{ItemRows, RowNames};
 use crate::models::tensors::{Shares, StoredTensors, Tensor, TensorError};
-use crate::models::{Quantization, Recommender, Similarities, UserData};
+use crate::models::{Quantization, Recommender, Scores, Similarities, SparseSums, UserData, Workspace};
 use crate::prepare::History;
 
 /// The scaled memory and, unless the balance leaves it out, the core in factors.
@@ -106,29 +106,49 @@ fn root_mean_square(popularity: &[u32], square: impl Fn(usize) -> f64) -> f64 {
     if total > 0.0 { (sum / total).sqrt() } else { 0.0 }
 }
 
+/// Adds what the memory says to the scores of the core.
+fn add(sums: &SparseSums, scores: &mut [f32]) {
+    for (score, sum) in scores.iter_mut().zip(sums.sums()) {
+        *score = (f64::from(*score) + sum) as f32;
+    }
+}
+
 impl Recommender for DSatf {
     fn num_items(&self) -> usize {
         self.memory.num_items()
     }
 
     fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
-        let num_items = self.num_items();
-        match &self.core {
-            Some(core) => core.score_batch(histories, scores),
-            None => scores.fill(0.0),
+        if let Some(core) = &self.core {
+            core.score_batch(histories, scores);
         }
-        score_each(
-            num_items,
-            histories,
-            scores,
-            || vec![0f64; num_items],
-            |sums, history, row| {
-                self.memory.sum_into(self.lag_weights.weighted(history), sums);
-                row.iter_mut()
-                    .zip(sums.iter())
-                    .for_each(|(score, sum)| *score = (f64::from(*score) + sum) as f32);
-            },
-        );
+        score_each(self.num_items(), histories, scores, Workspace::new, |workspace, history, row| {
+            let sums = workspace.sparse(self.num_items());
+            self.memory.add_to(sums, self.lag_weights.weighted(history));
+            match self.core {
+                Some(_) => add(sums, row),
+                None => Scores::Sparse(sums.scores()).write_to(row),
+            }
+        });
+    }
+
+    fn score_one<'w>(&self, history: History<'_>, workspace: &'w mut Workspace) -> Scores<'w> {
+        check_history(self.num_items(), history);
+        let Workspace { dense, features, sparse, .. } = workspace;
+        sparse.begin(self.num_items());
+        self.memory.add_to(sparse, self.lag_weights.weighted(history));
+        match &self.core {
+            None => Scores::Sparse(sparse.scores()),
+            Some(core) => {
+                let scores = core.score_alone(history, dense, features);
+                add(sparse, scores);
+                Scores::Dense(scores)
+            }
+        }
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.core.is_none()
     }
 
     fn memory_bytes(&self) -> usize {

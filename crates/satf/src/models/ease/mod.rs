@@ -21,9 +21,10 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use self::tiles::SymmetricTiles;
-use super::batch::score_each;
+use super::batch::{check_history, score_each};
 use super::incidence::Incidence;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
+use super::workspace::{Scores, Workspace};
 use super::{Fault, Learner, ModelError, Recommender, Similarities, TrainingMonitor, UserData};
 use crate::interactions::ItemIndex;
 use crate::monitor::{Monitor, check_cancelled};
@@ -163,6 +164,29 @@ impl Ease {
     }
 }
 
+impl Ease {
+    /// The scores of one history.
+    fn score_into(&self, history: History<'_>, row: &mut [f32]) {
+        let mut distinct = history.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        row.fill(0.0);
+        // Four rows of B a pass: the scores are read and written a quarter as often.
+        let mut fours = distinct.chunks_exact(4);
+        for four in &mut fours {
+            let [a, b, c, d] = [0, 1, 2, 3].map(|at| self.weights_of(four[at]));
+            for ((((score, a), b), c), d) in row.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                *score += (a + b) + (c + d);
+            }
+        }
+        for &item in fours.remainder() {
+            for (score, weight) in row.iter_mut().zip(self.weights_of(item)) {
+                *score += weight;
+            }
+        }
+    }
+}
+
 fn not_invertible(config: &EaseConfig) -> ModelError {
     ModelError::Numerics {
         model: EaseConfig::NAME,
@@ -197,28 +221,16 @@ impl Recommender for Ease {
             self.num_items,
             histories,
             scores,
-            Vec::new,
-            |distinct: &mut Vec<ItemIndex>, history, row| {
-                distinct.clear();
-                distinct.extend_from_slice(&history);
-                distinct.sort_unstable();
-                distinct.dedup();
-                row.fill(0.0);
-                // Four rows of B a pass: the scores are read and written a quarter as often.
-                let mut fours = distinct.chunks_exact(4);
-                for four in &mut fours {
-                    let [a, b, c, d] = [0, 1, 2, 3].map(|at| self.weights_of(four[at]));
-                    for ((((score, a), b), c), d) in row.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                        *score += (a + b) + (c + d);
-                    }
-                }
-                for &item in fours.remainder() {
-                    for (score, weight) in row.iter_mut().zip(self.weights_of(item)) {
-                        *score += weight;
-                    }
-                }
-            },
+            || (),
+            |(), history, row| self.score_into(history, row),
         );
+    }
+
+    fn score_one<'w>(&self, history: History<'_>, workspace: &'w mut Workspace) -> Scores<'w> {
+        check_history(self.num_items, history);
+        let scores = workspace.dense(self.num_items);
+        self.score_into(history, scores);
+        Scores::Dense(scores)
     }
 
     fn memory_bytes(&self) -> usize {
