@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
-use satf::recommend::{Model, Request};
+use satf::{FitOptions, Model, ReadOptions, Request, TiePolicy};
 use satf_binary::{only_run, satf, shop_log};
 use serde_json::Value;
 
@@ -49,6 +49,24 @@ fn rows(text: &str) -> Vec<(String, String, f32, u64)> {
             }
         })
         .collect()
+}
+
+#[test]
+fn the_library_trains_in_one_call_what_the_command_trains_to_the_bit() {
+    let (folder, log) = shop_log(200);
+    let (by_command, by_library) = (path(folder.path(), "command.satf"), path(folder.path(), "library.satf"));
+    let (events, _) = satf::read_log(&[log.clone().into()], &ReadOptions::default(), &()).unwrap();
+    let of_rank = ["--model", "pure-svd", "--set", "rank=8", "--seed", "3", "--ties", "file"];
+    let options = FitOptions { seed: 3, ties: TiePolicy::File, ..FitOptions::new("pure-svd").set("rank", 8) };
+    for (arguments, options) in [(&[][..], None), (&of_rank[..], Some(options))] {
+        train(&log, &by_command, arguments);
+        let model = match options {
+            None => Model::fit(&events),
+            Some(options) => Model::fit_with(&events, &options, &()),
+        };
+        model.unwrap().save(&by_library).unwrap();
+        assert_eq!(fs::read(&by_command).unwrap(), fs::read(&by_library).unwrap(), "{arguments:?}");
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use satf::data::{ReadOptions, read_log};
 use satf::generate::{ShapeOptions, like};
-use satf::linalg::gemm_rate;
+use satf::models::gemm_rate;
 use satf::models::{Iteration, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::{Histories, Split, SplitScheme, TiePolicy, Timeline};

@@ -73,7 +73,11 @@ pub struct Interaction {
     pub time: Timestamp,
 }
 
-/// A whole log: rows in the order of the file, and the ids behind the indices.
+/// A whole log: who took what, when. Rows stand in the order in which they were read or added, users and items are indices into the ids
+/// of the log.
+///
+/// Made by [`Interactions::from_events`] from a list, by [`LogBuilder`](crate::data::LogBuilder) from anywhere, by
+/// [`read_log`](crate::data::read_log) from files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interactions {
     users: Arc<Ids>,

@@ -1,53 +1,66 @@
-//! `satf` recommends the next item: it learns from ordered histories (who took what, when) and answers what
-//! comes next, without deep learning, on a CPU.
-//!
-//! Data flows one way: files ([`data`]) become [`interactions`], are prepared and split ([`prepare`]), models
-//! learn from histories ([`models`]; the sequence-aware ones see them as a [`tensor`] and [`factorize`] it, on
-//! [`linalg`]), [`evaluate`] judges them, and [`tune`] searches for their best configurations.
+//! `satf` recommends the next item: it learns from ordered histories (who took what, when) and says what comes next, without deep
+//! learning, on a CPU.
 //!
 //! ```
-//! use satf::evaluate::{EvaluateOptions, evaluate, rank_unseen};
-//! use satf::generate::{ShopOptions, shop};
-//! use satf::interactions::{Id, ItemIndex};
-//! use satf::models::{Learner, TransitionsConfig};
-//! use satf::prepare::{History, Split, SplitScheme, TiePolicy, Timeline};
+//! use satf::{Interactions, Model, Request};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A log: made up here, from files with `satf::data::read_log`.
-//! let log = shop(&ShopOptions { users: 500, ..ShopOptions::default() })?;
-//!
-//! // All but the last month trains, the last month judges.
-//! let month = "1month".parse()?;
-//! let scheme = SplitScheme::Calendar { valid: month, test: month };
-//! let partition = Split::new(Timeline::new(&log, TiePolicy::Shuffle, 0), scheme)?.test()?;
-//!
-//! let model = TransitionsConfig::default().fit(&partition.train, &())?;
-//! let catalog = partition.train.catalog();
-//! let outcome = evaluate(&*model, &partition.holdout, catalog.len(), &EvaluateOptions::default(), &())?;
-//! for (metric, estimate) in outcome.report() {
-//!     println!("{metric} {:.3}", estimate.value);
-//! }
-//!
-//! // What comes after a laptop? Any list of known items can be scored: no stored user is needed.
-//! let laptop = ItemIndex(catalog.find(Id::Text("laptop")).ok_or("no laptop")? as u32);
-//! let mut scores = vec![0.0; model.num_items()];
-//! model.score_batch(&[History::new(&[laptop])], &mut scores);
-//! for next in rank_unseen(&mut scores, &[laptop], 3) {
-//!     println!("{}", catalog.get(next.item.get()));
-//! }
+//! let log = Interactions::from_events([
+//!     ("ann", "tent", "2024-05-01"),
+//!     ("ann", "stove", "2024-05-03"),
+//!     ("bob", "tent", "2024-05-04"),
+//!     ("bob", "stove", "2024-05-05"),
+//! ])?;
+//! let model = Model::fit(&log)?;
+//! let next = model.recommend(&model.history(["tent"]), &Request::new(3))?;
+//! assert_eq!(next.items[0].item, "stove".into());
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Where to go
+//!
+//! | what you have or want | where it is |
+//! |---|---|
+//! | events in a list | [`Interactions::from_events`] |
+//! | events one by one, in Arrow record batches, in files, in a stream | [`LogBuilder`]; for files alone [`data::read_log`] |
+//! | a model | [`Model::fit`], with options [`Model::fit_with`]; the models are those of [`models`] |
+//! | to keep it | [`Model::save`], [`Model::load`] |
+//! | a history: a list of ids | [`Model::history`]; with times [`Model::history_with_times`]; from files [`data::UserHistories`] |
+//! | what comes next | [`Model::recommend`]; filters, boosts and explanations are parts of the [`Request`] |
+//! | the same for many histories, or in a server | [`Model::recommend_batch`], [`Model::prepare`] |
+//! | items like another one | [`Model::similar_items`] |
+//! | to know how good a model is | [`experiment`], and what it is made of: [`prepare`], [`evaluate`](mod@evaluate) |
+//! | better settings | [`tune`] |
+//! | a model of your own | [`models`] |
+//! | a log to play with | [`generate`] |
+//!
+//! Users and items are called by your own ids everywhere at the edge: integers or strings ([`AsId`]). Inside they are indices
+//! ([`UserIndex`], [`ItemIndex`]) into a catalogue of ids ([`Ids`]).
+//!
+//! # A whole program
+//!
+//! ```
+#![doc = include_str!("../examples/recommend.rs")]
+//! ```
+//!
+//! # How it fits together
+//!
+//! Data flows one way: files or memory ([`data`]) become a log ([`interactions`]), it is prepared and split ([`prepare`]), models learn
+//! from histories ([`models`]), [`evaluate`](mod@evaluate) and [`experiment`] judge them, [`tune`] searches for their best configurations, and a model is
+//! kept ([`model_file`]) and used ([`recommend`]).
 
 pub mod byte_size;
 pub mod choice;
 pub mod data;
 pub mod evaluate;
 pub mod experiment;
+#[doc(hidden)]
 pub mod factorize;
 pub mod fault;
 pub mod generate;
 pub mod interactions;
+#[doc(hidden)]
 pub mod linalg;
 pub mod model_file;
 pub mod models;
@@ -55,5 +68,17 @@ pub mod monitor;
 pub mod prepare;
 pub mod ranking;
 pub mod recommend;
+#[doc(hidden)]
 pub mod tensor;
 pub mod tune;
+
+pub use data::{EventTime, LogBuilder, ReadOptions, read_log};
+pub use experiment::Protocol;
+pub use interactions::{
+    AsId, History, Id, Ids, Interactions, ItemIndex, OwnedHistory, OwnedId, Timestamp, UserIndex,
+};
+pub use models::{DEFAULT_MODEL, Registry};
+pub use prepare::{Histories, TiePolicy};
+pub use recommend::{
+    Answer, Explanation, FitError, FitOptions, Model, Prepared, Recommendation, Request, recommend_stream,
+};

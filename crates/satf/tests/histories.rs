@@ -328,7 +328,7 @@ fn parquet_lists_are_ids_or_baskets_and_nothing_else() {
     nulls.append_value([Some("tent"), None]);
     let message =
         read(parquet(vec![("user_id", users(1)), ("history", Arc::new(nulls.finish()))])).unwrap_err();
-    assert!(message.contains("line 1") && message.contains("null at place 2 of the list"), "{message}");
+    assert!(message.contains("row 1") && message.contains("null at place 2 of the list"), "{message}");
     let written: ArrayRef = Arc::new(StringArray::from(vec!["tent,mug+stove", "[\"lamp\"]"]));
     let expected = [shown("1", &["tent", "mug", "stove"], &[2], 0), shown("2", &["lamp"], &[], 0)];
     assert_eq!(read(parquet(vec![("user_id", users(2)), ("history", written)])).unwrap(), expected);

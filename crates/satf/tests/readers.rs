@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use logs::{Compression, Event, Id, event, expected, parquet_bytes, raw};
 use satf::data::{
-    DataError, Format, IdType, LogFormat, ReadOptions, ReadReport, TimeUnit, read_log, write_log,
+    DataError, Format, IdType, LogFormat, Position, ReadOptions, ReadReport, TimeUnit, read_log, write_log,
 };
 use satf::interactions::{Clock, Ids, Interactions, Timestamp};
 use satf::monitor::Monitor;
@@ -161,7 +161,7 @@ fn ids_keep_their_type_and_spelling() {
 
     let mixed = "1,2,30\nx,2,30\n";
     let text = message(mixed, &ReadOptions::default());
-    for part in ["log, line 2, column 1", "integer", "\"x\"", "--user-type string"] {
+    for part in ["log, line 2, column 1", "integer", "\"x\"", "user_type string"] {
         assert!(text.contains(part), "{text}");
     }
     let strings = ReadOptions { user_type: IdType::String, ..ReadOptions::default() };
@@ -169,10 +169,7 @@ fn ids_keep_their_type_and_spelling() {
 
     let json = "{\"user\":\"1\",\"item\":1,\"time\":1}\n{\"user\":2,\"item\":1,\"time\":1}\n";
     let text = message(json, &ReadOptions::default());
-    assert!(
-        text.contains("line 2") && text.contains("the number 2") && text.contains("--user-type"),
-        "{text}"
-    );
+    assert!(text.contains("line 2") && text.contains("the number 2") && text.contains("user_type"), "{text}");
     assert_eq!(**read_text(json, &strings).unwrap().users(), Ids::Texts(vec!["1".into(), "2".into()]));
 }
 
@@ -235,21 +232,21 @@ fn rubbish_gives_clear_errors() {
         (b"\xEF\xBB\xBF", &["no rows"]),
         (b"\n \r\n\n", &["no rows"]),
         (b"userid,itemid,timestamp\n", &["no rows"]),
-        (b"word\nword\n", &["cannot tell the format", "\"word\"", "--format", "movielens, csv"]),
+        (b"word\nword\n", &["cannot tell the format", "\"word\"", "give the format", "movielens, csv"]),
         (b"\xFF\xFEu\0s\0", &["UTF-16"]),
         (b"\x7FELF\0\0\0\x01", &["binary data"]),
         (b"a,b,30\na,b\x00c,30\n", &["line 2", "NUL"]),
         (b"a,b,30\n\xFF,b,30\n", &["line 2, column 1", "UTF-8", "\\xff"]),
-        (b"1,2,30\n1,two,30\n", &["line 2, column 2", "\"two\"", "--item-type string"]),
+        (b"1,2,30\n1,two,30\n", &["line 2, column 2", "\"two\"", "item_type string"]),
         (b"1,2,30\n1,,30\n", &["line 2, column 2", "found nothing"]),
         (b"1,2,30\n1,2\n", &["line 2", "3 columns", "found 2"]),
         (b"1,2,30\n1,2,soon\n", &["line 2, column 3", "a time", "\"soon\""]),
         (b"1,2,30\n1,2,nan\n", &["line 2, column 3", "years 0 to 9999"]),
         (b"1,2,30\n1,2,-70000000000\n", &["line 2, column 3", "years 0 to 9999"]),
         (b"1,2,30\n1,2,2017-12-17\n", &["line 2, column 3", "a number like"]),
-        (b"1,2,1500000000\n1,2,1500000000000\n", &["line 1", "line 2", "milliseconds", "--time-unit"]),
+        (b"1,2,1500000000\n1,2,1500000000000\n", &["line 1", "line 2", "milliseconds", "time_unit"]),
         (b"1,2,30\n\"1,2,30\n", &["line 2", "closing quote"]),
-        (b"user,thing,time\n1,2,3\n", &["item", "\"user\", \"thing\", \"time\"", "--item-column"]),
+        (b"user,thing,time\n1,2,3\n", &["item", "\"user\", \"thing\", \"time\"", "item_column"]),
         (b"1::2::3::4\n1::2::3\n", &["line 2", "4 columns"]),
         (b"{\"user\":1,\"item\":null,\"time\":1}\n", &["line 1, column \"item\"", "null"]),
         (b"{\"user\":1,\"item\":1,\"time\":1}\n{\"user\":1}\n", &["line 2, column \"item\"", "nothing"]),
@@ -341,7 +338,7 @@ fn bad_rows_are_skipped_up_to_the_limit() {
     assert!(matches!(error, DataError::TooManyBadRows { allowed: 2, .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("more than 2") && text.contains("line 5"), "{text}");
-    assert!(matches!(skip(0).unwrap_err(), DataError::BadRow { line: 2, .. }));
+    assert!(matches!(skip(0).unwrap_err(), DataError::BadRow { position: Position::Line(2), .. }));
 }
 
 /// Counts progress; stops after so many questions.

@@ -4,7 +4,7 @@ use anyhow::Context;
 use satf::evaluate::{EvaluateOptions, rank_unseen};
 use satf::experiment::{Choice, Run, SharedKeys, run_on};
 use satf::generate::{ShopOptions, shop, showcase};
-use satf::interactions::{Id, Ids, ItemIndex};
+use satf::interactions::{Ids, OwnedHistory};
 use satf::models::{Recommender, Registry};
 use satf::prepare::{
     Duplicates, History, Split, SplitScheme, Statistics, TiePolicy, Timeline, p_core, resolve_duplicates,
@@ -84,16 +84,12 @@ pub(crate) fn run(arguments: &DemoArguments, terminal: &Terminal) -> anyhow::Res
 
 /// The names of the best items for a history of names; none if no item of it is known.
 fn recommend(model: &dyn Recommender, catalog: &Ids, history: &[&str]) -> Option<Vec<String>> {
-    let known: Vec<ItemIndex> = history
-        .iter()
-        .filter_map(|name| catalog.find(Id::Text(name)))
-        .map(|index| ItemIndex(index as u32))
-        .collect();
+    let known = OwnedHistory::from_ids(catalog, history);
     if known.is_empty() {
         return None;
     }
     let mut scores = vec![0f32; model.num_items()];
-    model.score_batch(&[History::new(&known)], &mut scores);
-    let list = rank_unseen(&mut scores, &known, SHOWN);
+    model.score_batch(&[History::from(&known)], &mut scores);
+    let list = rank_unseen(&mut scores, known.items(), SHOWN);
     Some(list.iter().map(|scored| catalog.get(scored.item.get()).to_string()).collect())
 }

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use satf::evaluate::write_per_event;
 use satf::experiment::{Cut, EarlyStopping, Run, RunOptions, SharedKeys, Stopped, run as run_model};
-use satf::models::Registry;
+use satf::models::{DEFAULT_MODEL, Registry};
 use satf::monitor::Monitor;
 use serde_json::{Map, Value, json};
 
 use super::experiment::{Failure, describe, to_json};
 use super::files::Files;
 use super::protocol;
-use super::settings::{DEFAULT_MODEL, configure};
+use super::settings::configure;
 use crate::args::EvaluateArguments;
 use crate::table;
 use crate::terminal::Terminal;

@@ -1,8 +1,8 @@
 //! `satf plan`: what training will cost, before anything runs.
 
 use satf::experiment::SharedKeys;
-use satf::linalg::gemm_rate;
 use satf::models::Registry;
+use satf::models::gemm_rate;
 use serde_json::{Value, json};
 
 use super::experiment::Failure;

@@ -14,9 +14,6 @@ use crate::args::ModelArguments;
 use crate::escape;
 use crate::misuse::{Misuse, OnCommandLine, misuse};
 
-/// The model taken if none is asked for.
-pub(crate) const DEFAULT_MODEL: &str = "d-satf";
-
 /// The models and presets asked for, in the order asked.
 pub(crate) fn configure(
     arguments: &ModelArguments,

@@ -8,7 +8,7 @@ use anyhow::Context;
 use satf::evaluate::{EvaluateOptions, Measure, Metric, evaluate};
 use satf::experiment::{Choice, Recorder, SharedKeys, Validated, Validation, Warning, fit_with_validation};
 use satf::model_file;
-use satf::models::{Quantization, Registry, UserData};
+use satf::models::{DEFAULT_MODEL, Quantization, Registry, UserData};
 use satf::monitor::{Monitor, check_cancelled};
 use satf::prepare::{Offset, Partition, Split, SplitScheme, Statistics, Timeline};
 use satf::recommend::Model;
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::files::Files;
 use super::inspect::{held_of_users, settled, short};
-use super::settings::{DEFAULT_MODEL, configure};
+use super::settings::configure;
 use crate::args::{ModelArguments, TrainArguments};
 use crate::misuse::{OnCommandLine, misuse};
 use crate::terminal::Terminal;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use satf::evaluate::ResampleUnit;
+use satf::models::Attention;
 use satf::prepare::{Statistics, TiePolicy};
-use satf::tensor::Attention;
 use serde::Serialize;
 use serde_json::Value;
 

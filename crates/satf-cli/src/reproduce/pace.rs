@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::mem::Discriminant;
 
-use satf::linalg::gemm_rate;
+use satf::models::gemm_rate;
 use satf::prepare::TiePolicy;
 
 use super::Filled;

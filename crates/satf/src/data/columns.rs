@@ -155,6 +155,16 @@ pub(super) struct Chosen {
     pub(super) is_whole: bool,
 }
 
+impl Chosen {
+    /// The columns that are taken, and what for.
+    pub(super) fn by_role(self) -> impl Iterator<Item = (Role, usize)> {
+        let item = if self.is_whole { Role::History } else { Role::Item };
+        [(Role::User, Some(self.user)), (item, Some(self.item)), (Role::Time, self.time)]
+            .into_iter()
+            .filter_map(|(role, at)| at.map(|at| (role, at)))
+    }
+}
+
 /// What the columns of a file are called and what they mean.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {

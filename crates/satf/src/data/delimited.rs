@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::columns::{self, Chosen, Columns, Wanted};
-use super::error::{Fault, shown};
+use super::error::{Fault, Position, shown};
+use super::field::{Field, IdList};
 use super::format::guess_delimiter;
 use super::history_text::{Cell, Words};
-use super::log_builder::{Field, IdList};
 use super::records::{Record, Records, Splitting};
 use super::rows::{Next, Row};
 use super::source::Source;
@@ -67,7 +67,7 @@ impl<'a> DelimitedRows<'a> {
             let Some((line, record)) = self.records.next(&mut self.source)? else { return Ok(Next::End) };
             let record = match record {
                 Ok(record) => record,
-                Err(fault) => return Ok(Next::Bad(line, fault)),
+                Err(fault) => return Ok(Next::Bad(Position::Line(line), fault)),
             };
             let layout = if let Some(layout) = &self.layout {
                 layout
@@ -82,7 +82,7 @@ impl<'a> DelimitedRows<'a> {
             if record.len() != layout.count {
                 let found = format!("{} in {}", record.len(), shown(record.bytes()));
                 let fault = Fault::of_line(found, format!("{} columns", layout.count));
-                return Ok(Next::Bad(line, Box::new(fault)));
+                return Ok(Next::Bad(Position::Line(line), Box::new(fault)));
             }
             let field = |at| Field::Plain(record.field(at));
             let chosen = layout.chosen;
@@ -90,10 +90,13 @@ impl<'a> DelimitedRows<'a> {
             if chosen.is_whole {
                 let (cell, words) = (Cell(record.field(chosen.item)), Words(record.field(chosen.item)));
                 let list: &dyn IdList = if self.format == Format::RecBole { &words } else { &cell };
-                let row = Row { line, user, item: Field::List(list), time };
+                let row = Row { position: Position::Line(line), user, item: Field::List(list), time };
                 return Ok(Next::Row(take(&layout.columns, row)));
             }
-            return Ok(Next::Row(take(&layout.columns, Row { line, user, item: field(chosen.item), time })));
+            return Ok(Next::Row(take(
+                &layout.columns,
+                Row { position: Position::Line(line), user, item: field(chosen.item), time },
+            )));
         }
     }
 }

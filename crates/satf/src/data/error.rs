@@ -73,14 +73,14 @@ pub enum DataError {
         expected: &'static str,
     },
     /// A row that cannot be used.
-    #[error("{}, line {line}{}: expected {expected}, found {found}{}", path.display(),
+    #[error("{}, {position}{}: expected {expected}, found {found}{}", path.display(),
         column.as_ref().map(|column| format!(", column {column}")).unwrap_or_default(),
         hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default())]
     BadRow {
-        /// The file.
+        /// The file, or what else the row came from.
         path: PathBuf,
-        /// The line, from 1; the row for Parquet.
-        line: u64,
+        /// Where in it.
+        position: Position,
         /// The column (name or number), if it is one column that is wrong.
         column: Option<Box<str>>,
         /// What stands there, shortened, control characters escaped.
@@ -154,11 +154,11 @@ pub enum DataError {
         /// The one that does not go with it.
         second: Box<Place>,
     },
-    /// Some files have times and some have not.
-    #[error("{}: {}, unlike the files before it; one log needs one clock\nhint: {}", path.display(),
+    /// Some events have times and some have not.
+    #[error("{}: {}, unlike what came before it; one log needs one clock\nhint: {}", path.display(),
         if *has_times { "has times" } else { "has no times" }, DataHint::OrderIsTime)]
     MixedClocks {
-        /// The file that differs.
+        /// The file that differs, or what else does.
         path: PathBuf,
         /// Whether it has times.
         has_times: bool,
@@ -185,6 +185,15 @@ pub enum DataError {
     NotSeekable {
         /// The pipe.
         path: PathBuf,
+    },
+    /// A Parquet file from a reader, too large to be held in memory.
+    #[error("{}: Parquet is read from its end, so a reader's is held in memory, but no more than {} of it; save it to a file",
+        path.display(), ByteSize(*limit))]
+    TooLargeToBuffer {
+        /// What is read.
+        path: PathBuf,
+        /// The most bytes that are held.
+        limit: u64,
     },
     /// A temporary file cannot be written or read.
     #[error("cannot sort rows in temporary files in {}: {source}", path.display())]
@@ -257,13 +266,46 @@ pub(super) struct TrailingBytes {
     pub(super) begin: String,
 }
 
+/// Where a row stands in what it came from. Everything counts from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Position {
+    /// A line of text.
+    Line(u64),
+    /// A row: of a Parquet file, or the events pushed so far.
+    Row(u64),
+    /// A row of one of several record batches.
+    BatchRow {
+        /// The batch.
+        batch: u32,
+        /// The row in it.
+        row: u64,
+    },
+}
+
+impl From<u64> for Position {
+    fn from(line: u64) -> Self {
+        Position::Line(line)
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Position::Line(line) => write!(f, "line {line}"),
+            Position::Row(row) => write!(f, "row {row}"),
+            Position::BatchRow { batch, row } => write!(f, "batch {batch}, row {row}"),
+        }
+    }
+}
+
 /// Where a time stands, and what unit it seems to be in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The file.
     pub path: PathBuf,
-    /// The line, from 1; the row for Parquet.
-    pub line: u64,
+    /// Where in it.
+    pub position: Position,
     /// The time as it stands there.
     pub value: String,
     /// The unit that its magnitude suggests.
@@ -272,7 +314,7 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}, line {})", self.value, self.path.display(), self.line)
+        write!(f, "{} ({}, {})", self.value, self.path.display(), self.position)
     }
 }
 
@@ -313,10 +355,10 @@ impl Fault {
         Fault { column: None, found: found.into(), expected: expected.into(), hint: None }
     }
 
-    pub(super) fn at(self, path: &Path, line: u64) -> DataError {
+    pub(super) fn at(self, path: &Path, position: impl Into<Position>) -> DataError {
         DataError::BadRow {
             path: path.to_owned(),
-            line,
+            position: position.into(),
             column: self.column,
             found: self.found,
             expected: self.expected,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 
 use super::error::{Fault, shown};
-use super::log_builder::IdList;
+use super::field::IdList;
 use crate::interactions::{Id, Ids, ItemIndex, OwnedHistory};
 
 /// Why a text is not a history.

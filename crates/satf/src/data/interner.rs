@@ -6,7 +6,8 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::columns::Role;
 use super::error::{Fault, shown};
-use super::log_builder::{Field, MOST, Rejection};
+use super::field::Field;
+use super::ledger::{MOST, Rejection};
 use super::{DataError, DataHint, IdType};
 use crate::interactions::{Id, Ids};
 

@@ -8,10 +8,10 @@ use memchr::memchr;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::columns::{self, Chosen, Columns, Role, Wanted};
-use super::error::{Fault, shown};
+use super::error::{Fault, Position, shown};
+use super::field::Field;
 use super::history_text::JsonList;
 use super::json_texts::JsonTexts;
-use super::log_builder::Field;
 use super::records::nul_fault;
 use super::rows::{Next, Row};
 use super::source::Source;
@@ -113,16 +113,19 @@ impl<'a> JsonRows<'a> {
         let Some(line) = self.texts.advance()? else { return Ok(Next::End) };
         let text = self.texts.text();
         if memchr(0, text).is_some() {
-            return Ok(Next::Bad(line, Box::new(nul_fault(text))));
+            return Ok(Next::Bad(Position::Line(line), Box::new(nul_fault(text))));
         }
         if self.wanted.is_histories() && text.first() == Some(&b'[') {
             self.lists += 1;
             return Ok(match parse(text, AnyValue { keeps_lists: true }, self.expected) {
                 Ok(list) => {
                     let user = Field::Integer(self.lists);
-                    Next::Row(take(&bare_lists(), Row { line, user, item: list.field(), time: None }))
+                    Next::Row(take(
+                        &bare_lists(),
+                        Row { position: Position::Line(line), user, item: list.field(), time: None },
+                    ))
                 }
-                Err(fault) => Next::Bad(line, fault),
+                Err(fault) => Next::Bad(Position::Line(line), fault),
             });
         }
         let (keys, columns) = match &self.known {
@@ -136,15 +139,18 @@ impl<'a> JsonRows<'a> {
                     let (keys, columns) = self.known.insert((keys, columns));
                     (&*keys, &*columns)
                 }
-                Err(fault) => return Ok(Next::Bad(line, fault)),
+                Err(fault) => return Ok(Next::Bad(Position::Line(line), fault)),
             },
         };
         Ok(match parse(text, RowOf(keys), self.expected) {
             Ok([user, item, time]) => {
                 let time = keys.time.is_some().then(|| time.field());
-                Next::Row(take(columns, Row { line, user: user.field(), item: item.field(), time }))
+                Next::Row(take(
+                    columns,
+                    Row { position: Position::Line(line), user: user.field(), item: item.field(), time },
+                ))
             }
-            Err(fault) => Next::Bad(line, fault),
+            Err(fault) => Next::Bad(Position::Line(line), fault),
         })
     }
 }

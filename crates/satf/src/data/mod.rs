@@ -1,5 +1,6 @@
 //! Raw logs in, prepared logs out.
 //!
+//! [`LogBuilder`] makes a log of events in memory, Arrow record batches, files and readers, all by the same rules;
 //! [`read_log`] turns one or several files, each plain, gzip or zstd, in any [`Format`], into
 //! [`Interactions`]. Text is streamed through a bounded buffer; memory is that of the log itself: the rows and
 //! one copy of every distinct id. [`write_log`] writes the compact prepared log, [`write_atomically`] is how every
@@ -9,20 +10,23 @@
 //! the id in its first row is one in its shortest spelling (`7`, not `007`); JSON, Python and Parquet say it
 //! themselves. Times become microseconds since 1970 in UTC; a time without a zone is taken as UTC.
 
+mod arrow;
 mod atomic_file;
 mod boosts;
 mod columns;
 mod delimited;
 mod error;
+mod event_time;
+mod field;
 mod file_identity;
 mod format;
 mod gzip;
 mod hint;
 mod history_text;
-mod intake;
 mod interner;
 mod json;
 mod json_texts;
+mod ledger;
 mod log_builder;
 mod options;
 mod parquet;
@@ -34,6 +38,7 @@ mod source;
 mod steam;
 pub(crate) mod time;
 mod titles;
+mod tolerance;
 mod user_histories;
 mod waiting;
 mod write;
@@ -41,14 +46,19 @@ mod write;
 use std::fs;
 use std::path::PathBuf;
 
+#[doc(no_inline)]
+pub use {arrow_array, arrow_schema};
+
 pub use atomic_file::{check_writable, discard_unfinished, write_atomically};
 pub use boosts::{Boost, read_boosts};
 pub use columns::Role;
-pub use error::{DataError, Place};
+pub use error::{DataError, Place, Position};
+pub use event_time::EventTime;
 pub use file_identity::FileIdentity;
 pub use format::Format;
 pub use hint::DataHint;
 pub use history_text::{HistoryTextError, parse_history};
+pub use log_builder::LogBuilder;
 pub use options::{FileReport, IdType, ReadOptions, ReadReport, TimeUnit};
 pub use recommendations::{
     ExplanationRow, RecommendationColumns, RecommendationFormat, RecommendationRow, RecommendationWriter,
@@ -57,12 +67,10 @@ pub use titles::{Titles, read_titles};
 pub use user_histories::{HistoryOptions, UserHistories, UserHistory};
 pub use write::{LogFormat, write_log};
 
-pub(crate) use parquet::moments;
+pub(crate) use arrow::moments;
 
 use crate::interactions::Interactions;
-use crate::monitor::Monitor;
-use intake::Intake;
-use source::Source;
+use crate::monitor::{Monitor, check_cancelled};
 
 /// Reads `paths`, in this order, as one log.
 ///
@@ -82,9 +90,11 @@ pub fn read_log(
         total = total.saturating_add(metadata.len());
     }
     monitor.begin("reading", total);
-    let mut intake = Intake::new(options, monitor);
+    let mut builder = LogBuilder::with_options(options.clone());
     for path in paths {
-        intake.read(Source::open(path, monitor)?)?;
+        builder.add_file(path, monitor)?;
     }
-    intake.finish()
+    check_cancelled(monitor)?;
+    let report = builder.report();
+    Ok((builder.finish()?, report))
 }

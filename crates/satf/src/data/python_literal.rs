@@ -5,7 +5,7 @@
 
 use memchr::memchr2;
 
-use super::log_builder::Field;
+use super::field::Field;
 
 /// How deep brackets may nest.
 const DEEPEST: usize = 128;

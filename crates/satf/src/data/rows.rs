@@ -5,10 +5,10 @@ use std::path::Path;
 use super::DataError;
 use super::columns::{Columns, Wanted};
 use super::delimited::DelimitedRows;
-use super::error::Fault;
+use super::error::{Fault, Position};
+use super::field::Field;
 use super::format::{self, Format};
 use super::json::JsonRows;
-use super::log_builder::Field;
 use super::parquet::ParquetRows;
 use super::source::Source;
 use super::steam::SteamRows;
@@ -16,8 +16,8 @@ use crate::monitor::Monitor;
 
 /// A row as its file has it.
 pub(super) struct Row<'r> {
-    /// The line, from 1; the row for Parquet.
-    pub(super) line: u64,
+    /// Where it stands.
+    pub(super) position: Position,
     pub(super) user: Field<'r>,
     /// The item, or a whole history if [`Columns::is_whole`].
     pub(super) item: Field<'r>,
@@ -28,8 +28,8 @@ pub(super) struct Row<'r> {
 pub(super) enum Next<T> {
     /// A row, and what was made of it.
     Row(T),
-    /// A row that cannot be taken apart, and its line.
-    Bad(u64, Box<Fault>),
+    /// A row that cannot be taken apart, and where it stands.
+    Bad(Position, Box<Fault>),
     /// Nothing.
     End,
 }

@@ -30,11 +30,23 @@ pub(super) struct Line {
     end: usize,
 }
 
+/// What stands behind a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backing {
+    /// A file on the disk, which can be opened again.
+    File,
+    /// A pipe or a terminal, which gives its bytes once, and may be endless.
+    Pipe,
+    /// A reader of the caller's.
+    Reader,
+}
+
 /// A log file being read.
 pub(super) struct Source<'a> {
     path: PathBuf,
     compression: Option<&'static str>,
     is_parquet: bool,
+    backing: Backing,
     reader: Box<dyn Read + Send + 'a>,
     /// Bytes `start..end` are read and not yet handed out.
     buffer: Vec<u8>,
@@ -50,24 +62,33 @@ impl<'a> Source<'a> {
     pub(super) fn open(path: &Path, monitor: &'a dyn Monitor) -> Result<Self, DataError> {
         let failed = |source| DataError::open(path, source);
         if fs::metadata(path).map_err(failed)?.is_file() {
-            return Source::new(path, File::open(path).map_err(failed)?, monitor);
+            let mut source = Source::new(path, File::open(path).map_err(failed)?, monitor)?;
+            source.backing = Backing::File;
+            return Ok(source);
         }
         // Even opening a pipe waits for whoever writes it.
         let owned = path.to_owned();
-        Source::new(path, Waiting::new(|| File::open(owned), monitor).map_err(failed)?, monitor)
+        let mut source =
+            Source::new(path, Waiting::new(|| File::open(owned), monitor).map_err(failed)?, monitor)?;
+        source.backing = Backing::Pipe;
+        Ok(source)
     }
 
     /// The same from a reader that may keep us waiting, such as standard input; `path` is what messages call it.
-    pub(super) fn from_reader(
+    pub(super) fn from_waiting(
         path: &Path,
         reader: impl Read + Send + 'static,
         monitor: &'a dyn Monitor,
     ) -> Result<Self, DataError> {
         let waiting = Waiting::new(|| Ok(reader), monitor);
-        Source::new(path, waiting.map_err(|source| DataError::open(path, source))?, monitor)
+        let mut source =
+            Source::new(path, waiting.map_err(|source| DataError::open(path, source))?, monitor)?;
+        source.backing = Backing::Pipe;
+        Ok(source)
     }
 
-    fn new(
+    /// The same from any other reader.
+    pub(super) fn new(
         path: &Path,
         mut file: impl Read + Send + 'a,
         monitor: &'a dyn Monitor,
@@ -98,6 +119,7 @@ impl<'a> Source<'a> {
             path: path.to_owned(),
             compression,
             is_parquet,
+            backing: Backing::Reader,
             reader,
             buffer: vec![0; CHUNK],
             start: 0,
@@ -127,6 +149,15 @@ impl<'a> Source<'a> {
     /// Whether the file, or what is packed in it, is Parquet.
     pub(super) fn is_parquet(&self) -> bool {
         self.is_parquet || self.buffer[self.start..self.end].starts_with(b"PAR1")
+    }
+
+    pub(super) fn backing(&self) -> Backing {
+        self.backing
+    }
+
+    /// All bytes of a file that is neither packed nor read yet.
+    pub(super) fn into_reader(self) -> Box<dyn Read + Send + 'a> {
+        self.reader
     }
 
     /// How the file is packed, if it is.

@@ -6,9 +6,9 @@ use memchr::memchr;
 
 use super::DataError;
 use super::columns::{Columns, Role, Wanted};
-use super::error::{Fault, shown};
+use super::error::{Fault, Position, shown};
+use super::field::Field;
 use super::json::Keys;
-use super::log_builder::Field;
 use super::python_literal::{Dictionary, Value};
 use super::records::nul_fault;
 use super::rows::{Next, Row};
@@ -46,14 +46,17 @@ impl<'a> SteamRows<'a> {
         let Some(line) = self.source.next_line()? else { return Ok(Next::End) };
         let text = self.source.text(line);
         if memchr(0, text).is_some() {
-            return Ok(Next::Bad(line.number, Box::new(nul_fault(text))));
+            return Ok(Next::Bad(Position::Line(line.number), Box::new(nul_fault(text))));
         }
         Ok(match parse(text, &self.keys, &mut self.spelled) {
             Ok([user, item, time]) => {
                 let time = self.keys.time.is_some().then_some(time);
-                Next::Row(take(&self.columns, Row { line: line.number, user, item, time }))
+                Next::Row(take(
+                    &self.columns,
+                    Row { position: Position::Line(line.number), user, item, time },
+                ))
             }
-            Err(fault) => Next::Bad(line.number, fault),
+            Err(fault) => Next::Bad(Position::Line(line.number), fault),
         })
     }
 }

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use jiff::civil::{Date, DateTime};
 
-use super::error::{Fault, Place};
-use super::log_builder::{Field, Rejection};
+use super::error::{Fault, Place, Position};
+use super::field::Field;
+use super::ledger::Rejection;
 use super::{DataError, TimeUnit};
 
 /// 0000-01-01T00:00:00 and 9999-12-31T23:59:59.999999, in microseconds since 1970.
@@ -49,7 +50,7 @@ impl TimeReader {
         field: &Field<'_>,
         column: Option<&str>,
         path: &Path,
-        line: u64,
+        position: Position,
     ) -> Result<i64, Rejection> {
         let fault = |expected: &str, found: String| {
             Rejection::Row(Box::new(Fault {
@@ -84,7 +85,7 @@ impl TimeReader {
                 let unit = self.unit_of(number.unsigned_abs() as f64);
                 let micros = from_integer(number, unit);
                 if micros.is_some() {
-                    self.agree(unit, || field.shown(), path, line)?;
+                    self.agree(unit, || field.shown(), path, position)?;
                 }
                 micros
             }
@@ -92,7 +93,7 @@ impl TimeReader {
                 let unit = self.unit_of(number.abs());
                 let micros = from_float(number, unit);
                 if micros.is_some() && number != 0.0 {
-                    self.agree(unit, || field.shown(), path, line)?;
+                    self.agree(unit, || field.shown(), path, position)?;
                 }
                 micros
             }
@@ -114,12 +115,12 @@ impl TimeReader {
         unit: TimeUnit,
         value: impl FnOnce() -> String,
         path: &Path,
-        line: u64,
+        position: Position,
     ) -> Result<(), Rejection> {
         if self.found.as_ref().is_some_and(|(first, _)| *first == unit) {
             return Ok(());
         }
-        let place = Place { path: path.to_owned(), line, value: value(), looks_like: unit.name() };
+        let place = Place { path: path.to_owned(), position, value: value(), looks_like: unit.name() };
         if let Some((_, first)) = &self.found {
             let (first, second) = (Box::new(first.clone()), Box::new(place));
             return Err(Rejection::Log(DataError::MixedTimeUnits { first, second }));
@@ -281,12 +282,11 @@ mod tests {
             .iter()
             .enumerate()
             .map(|(at, text)| {
-                let field = Field::Plain(text.as_bytes());
-                reader.read(&field, Some("time"), Path::new("log"), at as u64 + 1).map_err(|rejection| {
-                    match rejection {
-                        Rejection::Row(fault) => fault.at(Path::new("log"), at as u64 + 1).to_string(),
-                        Rejection::Log(error) => error.to_string(),
-                    }
+                let (field, position) = (Field::Plain(text.as_bytes()), Position::Line(at as u64 + 1));
+                let read = reader.read(&field, Some("time"), Path::new("log"), position);
+                read.map_err(|rejection| match rejection {
+                    Rejection::Row(fault) => fault.at(Path::new("log"), position).to_string(),
+                    Rejection::Log(error) => error.to_string(),
                 })
             })
             .collect()

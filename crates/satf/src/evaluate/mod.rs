@@ -1,4 +1,6 @@
 //! Honest scores: the protocol, its metrics, and tests of whether two models differ.
+//!
+//! [`experiment`](crate::experiment) puts them together: a log is cut, models are trained, judged and compared.
 
 mod compare;
 mod evaluation;

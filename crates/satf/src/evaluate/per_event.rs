@@ -335,7 +335,7 @@ fn parquet_columns(file: File) -> Result<TextColumns, ParquetError> {
             |name: &str| ["user_id", "item_id", TIME].contains(&name) || name.parse::<Metric>().is_ok();
         let ours = columns.iter_mut().zip(batch.columns()).filter(|((name, _), _)| is_ours(name));
         for ((name, texts), column) in ours {
-            let times = if name == TIME { moments(column)? } else { None };
+            let times = if name == TIME { moments(column) } else { None };
             if let Some(times) = times {
                 texts.extend(times.into_iter().map(|time| time.and_then(time::to_iso).unwrap_or_default()));
                 continue;

@@ -2,8 +2,8 @@
 
 use super::{AsId, Ids, ItemIndex, Timestamp};
 
-/// What somebody did so far: the items that a catalogue knows, oldest first, which of them were taken together, and how many ids
-/// the catalogue does not know.
+/// A history to recommend from, as [`Model::history`](crate::recommend::Model::history) makes it: the items that a catalogue
+/// knows, oldest first, which of them were taken together, and how many ids the catalogue does not know.
 ///
 /// Items taken together are those that share a time, as in the log a model learned from. An unknown item keeps no place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

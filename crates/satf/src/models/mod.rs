@@ -1,4 +1,29 @@
 //! Models: everything that turns histories into scores.
+//!
+//! | name | what it is | configuration |
+//! |---|---|---|
+//! | `d-satf` | directed memory of pairs and a directed low-rank core, closed form: the default | [`DSatfConfig`] |
+//! | `ga-satf`, `la-satf` | tensor factorisation with attention over positions | [`GaSatfConfig`], [`LaSatfConfig`] |
+//! | `transitions` | directed item-to-item transitions within a window | [`TransitionsConfig`] |
+//! | `vmis-knn` | nearest neighbours among recent sessions | [`VmisKnnConfig`] |
+//! | `ease` | closed-form item-item ridge regression | [`EaseConfig`] |
+//! | `pure-svd` | truncated SVD of the debiased user-item matrix | [`PureSvdConfig`] |
+//! | `mp`, `random` | most popular items; seeded random scores | [`PopularityConfig`], [`RandomConfig`] |
+//!
+//! A configuration is a [`Learner`]; fitted to [`Histories`](crate::prepare::Histories) it gives a [`Recommender`]. A [`Registry`] finds
+//! models by name. [`Model`](crate::recommend::Model) puts a fitted model and its catalogue of ids together: that is what to hold in
+//! order to recommend.
+//!
+//! # A model of one's own
+//!
+//! It implements both traits, and is then trained, judged, tuned, stored and asked like all others:
+//!
+//! ```
+#![doc = include_str!("../../examples/own_model.rs")]
+//! ```
+
+/// The model taken if none is asked for.
+pub const DEFAULT_MODEL: &str = DSatfConfig::NAME;
 
 mod batch;
 mod company;
@@ -28,7 +53,10 @@ pub mod variant;
 mod vmis_knn;
 mod workspace;
 
+pub use crate::factorize::{Cost, ModePlan, Plan, Way};
 pub use crate::fault::Fault;
+pub use crate::linalg::{GemmRate, gemm_rate};
+pub use crate::tensor::Attention;
 pub use d_satf::DSatfConfig;
 pub use ease::{Ease, EaseConfig};
 pub use error::ModelError;

@@ -4,14 +4,11 @@
 //!
 //! ```
 //! use satf::generate::{ShopOptions, shop};
-//! use satf::models::{Configured, TransitionsConfig};
-//! use satf::prepare::{TiePolicy, Timeline};
-//! use satf::recommend::{Model, Request};
+//! use satf::{Model, Request};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let log = shop(&ShopOptions { users: 300, ..ShopOptions::default() })?;
-//! let histories = Timeline::new(&log, TiePolicy::Shuffle, 0).histories();
-//! let model = Model::train(&Configured::new(TransitionsConfig::default())?, &histories, &())?;
+//! let model = Model::fit(&log)?;
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("shop.satf");
 //! model.save(&path)?;
@@ -31,7 +28,7 @@
 //! scores, to the bit, from [`Model::recommend`], from [`Model::recommend_batch`] in any batch, from [`Prepared::answer`], from a stream,
 //! and from the evaluation.
 //!
-//! A history is an [`OwnedHistory`] everywhere: [`Model::history`] makes one from ids, [`Model::history_of_events`] from ids and times,
+//! A history is an [`OwnedHistory`] everywhere: [`Model::history`] makes one from ids, [`Model::history_with_times`] from ids and times,
 //! [`UserHistories`](crate::data::UserHistories) from files.
 //!
 //! # In a server
@@ -50,7 +47,7 @@
 //! use satf::models::Workspace;
 //! use satf::recommend::{Model, Request};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! # let histories = Histories::from_sequences(4, &[vec![0, 1, 2], vec![1, 2, 3]]);
 //! # let model = Model::train(&Configured::new(TransitionsConfig::default())?, &histories, &())?;
 //! let model = Arc::new(model);
@@ -79,6 +76,7 @@ mod filters;
 mod prepared;
 mod request;
 mod stream;
+mod training;
 mod workspaces;
 
 use std::collections::BTreeMap;
@@ -89,7 +87,8 @@ use rayon::prelude::*;
 
 use self::error::check_items;
 use self::workspaces::Workspaces;
-use crate::interactions::{AsId, Id, Ids, ItemIndex, OwnedHistory, Timestamp};
+use crate::data::{DataError, EventTime, TimeUnit};
+use crate::interactions::{AsId, Id, Ids, ItemIndex, OwnedHistory};
 use crate::model_file::{self, Content, Dataset, Manifest, ModelFileError, Validation};
 use crate::models::{
     Configured, ModelError, Quantization, Recommender, Registry, Similarities, Tensor, TrainingMonitor,
@@ -103,8 +102,25 @@ pub use filters::Filters;
 pub use prepared::Prepared;
 pub use request::{Fallback, Place, Request, Seen, Unknown};
 pub use stream::{StreamError, StreamReport, recommend_stream};
+pub use training::{FitError, FitOptions};
 
 /// A trained model with its catalogue: everything that is needed to recommend, and to keep it.
+///
+/// [`Model::fit`] makes one from a log, [`Model::load`] from a file. [`Model::history`] turns a list of ids into a history, and
+/// [`Model::recommend`] says what comes next:
+///
+/// ```
+/// use satf::{Interactions, Model, Request};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let log = Interactions::from_events([("ann", "tent", 1), ("ann", "stove", 2), ("bob", "tent", 3), ("bob", "stove", 4)])?;
+/// let model = Model::fit(&log)?;
+/// for next in model.recommend(&model.history(["tent"]), &Request::new(3))?.items {
+///     println!("{} {}", next.item, next.score);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Model {
     manifest: Manifest,
     catalog: Arc<Ids>,
@@ -237,17 +253,41 @@ impl Model {
         &*self.recommender
     }
 
-    /// A history of these ids, oldest first, each taken at a time of its own.
+    /// A history of these ids, oldest first, each taken at a time of its own. Ids that the model does not know keep no place; they are
+    /// counted ([`OwnedHistory::unknown`]).
+    ///
+    /// ```
+    /// # use satf::{Interactions, Model};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let log = Interactions::from_events([(1, 3, 10), (1, 5, 20), (2, 3, 30), (2, 5, 40)])?;
+    /// # let model = Model::fit(&log)?;
+    /// let history = model.history([3, 5, 99]);
+    /// assert_eq!((history.len(), history.unknown()), (2, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn history(&self, ids: impl IntoIterator<Item: AsId>) -> OwnedHistory {
         OwnedHistory::from_ids(&self.catalog, ids)
     }
 
-    /// A history of these ids and the times they were taken at, in any order. Equal times were taken together.
-    pub fn history_of_events(
+    /// A history of these ids and the times they were taken at, in any order; times are read as those of a log are. Items with equal
+    /// times were taken together.
+    ///
+    /// ```
+    /// # use satf::{Interactions, Model};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let log = Interactions::from_events([(1, "tent", 10), (1, "mug", 20), (2, "tent", 30), (2, "mug", 40)])?;
+    /// # let model = Model::fit(&log)?;
+    /// let history = model.history_with_times([("mug", "2024-05-18"), ("tent", "2024-05-17")])?;
+    /// assert_eq!(history, model.history(["tent", "mug"]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn history_with_times<'t>(
         &self,
-        events: impl IntoIterator<Item = (impl AsId, Timestamp)>,
-    ) -> OwnedHistory {
-        OwnedHistory::from_events(&self.catalog, events)
+        events: impl IntoIterator<Item = (impl AsId, impl Into<EventTime<'t>>)>,
+    ) -> Result<OwnedHistory, DataError> {
+        OwnedHistory::from_timed(&self.catalog, events, TimeUnit::Auto)
     }
 
     /// What a history gets: the best items after it, best first; of equal scores the lower id. Runs on this thread alone.

@@ -2,25 +2,15 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::DataType;
 
-use super::Column;
+use crate::data::arrow::{Column, element};
 use crate::data::error::{Fault, shown};
-use crate::data::log_builder::{Field, IdList};
+use crate::data::field::{Field, IdList};
 use crate::interactions::{Id, Ids, OwnedHistory};
 
 pub(super) fn is_list(data_type: &DataType) -> bool {
     element(data_type).is_some()
-}
-
-/// The type of the elements of a list.
-pub(super) fn element(data_type: &DataType) -> Option<&DataType> {
-    match data_type {
-        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
-            Some(field.data_type())
-        }
-        _ => None,
-    }
 }
 
 /// A list for every row of a batch.
@@ -37,7 +27,8 @@ enum Elements {
 }
 
 impl ListColumn {
-    pub(super) fn new(lists: &ArrayRef) -> Result<Self, ArrowError> {
+    /// The lists of an array; none if they hold no ids.
+    pub(super) fn new(lists: &ArrayRef) -> Option<Self> {
         let (bounds, elements) = match lists.data_type() {
             DataType::List(_) => parts::<i32>(lists),
             DataType::LargeList(_) => parts::<i64>(lists),
@@ -53,7 +44,7 @@ impl ListColumn {
         } else {
             Elements::Ids(Column::new(&elements)?)
         };
-        Ok(ListColumn { bounds, elements })
+        Some(ListColumn { bounds, elements })
     }
 
     /// The list of a row; none for null.

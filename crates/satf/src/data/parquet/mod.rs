@@ -3,32 +3,31 @@
 mod lists;
 
 use std::fmt::Display;
-use std::fs::{self, File};
+use std::fs::File;
+use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, BinaryViewArray, Float64Array, Int64Array, StringViewArray, UInt64Array};
-use arrow_cast::cast;
-use arrow_schema::{DataType, FieldRef, Schema, TimeUnit};
+use arrow_schema::{DataType, FieldRef, Schema};
+use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
-use parquet::file::metadata::FileMetaData;
+use parquet::file::reader::ChunkReader;
 
-use self::lists::{ListColumn, is_list};
+use self::lists::ListColumn;
 use super::DataError;
-use super::columns::{self, Chosen, Columns, Role, Wanted};
+use super::arrow::{self, Column, NULL};
+use super::columns::{Chosen, Columns, Wanted};
+use super::error::Position;
+use super::field::Field;
 use super::history_text::Cell;
-use super::log_builder::Field;
 use super::rows::{Next, Row};
-use super::source::{MAGIC_LENGTH, Source};
-use super::write::{CLOCK_KEY, CLOCK_ROW_ORDER, VERSION, VERSION_KEY};
+use super::source::{Backing, MAGIC_LENGTH, Source};
 use crate::interactions::Clock;
-use crate::monitor::Monitor;
+use crate::monitor::{Monitor, check_cancelled};
 
 const ROWS_A_BATCH: usize = 16_384;
 
@@ -74,21 +73,29 @@ impl<'a> ParquetRows<'a> {
         wanted: &Wanted,
         monitor: &'a dyn Monitor,
     ) -> Result<Self, DataError> {
-        let path = source.path().to_owned();
-        let (file, size) = open_file(source)?;
+        match open_file(source, monitor)? {
+            Input::File { path, file, size } => {
+                ParquetRows::of(path, file, size, MAGIC_LENGTH, wanted, monitor)
+            }
+            Input::Memory { path, bytes } => {
+                let size = bytes.len() as u64;
+                ParquetRows::of(path, bytes, size, size, wanted, monitor)
+            }
+        }
+    }
+
+    /// The rows of a file of this size, of which `told` bytes were made known as read.
+    fn of<R: ChunkReader + 'static>(
+        path: PathBuf,
+        file: R,
+        size: u64,
+        told: u64,
+        wanted: &Wanted,
+        monitor: &'a dyn Monitor,
+    ) -> Result<Self, DataError> {
         let metadata = guarded(&path, || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
-        let fields = metadata.schema().fields();
-        let names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
-        let chosen = columns::choose(&path, &names, wanted)?;
-        for (role, at) in chosen.by_role() {
-            check_type(&path, role, &names[at], fields[at].data_type())?;
-        }
-        let mut columns = Columns::named(chosen, &names);
-        let file_metadata = metadata.metadata().file_metadata();
-        if chosen.time.is_some() {
-            columns.clock = prepared_clock(&path, file_metadata)?;
-        }
-        let num_rows = u64::try_from(file_metadata.num_rows()).unwrap_or(0).max(1);
+        let (chosen, columns) = arrow::choose(&path, metadata.schema(), wanted)?;
+        let num_rows = u64::try_from(metadata.metadata().file_metadata().num_rows()).unwrap_or(0).max(1);
         let mut taken: Vec<usize> = chosen.by_role().map(|(_, at)| at).collect();
         taken.sort_unstable();
         taken.dedup();
@@ -114,7 +121,7 @@ impl<'a> ParquetRows<'a> {
             row: 0,
             num_rows,
             size,
-            told: MAGIC_LENGTH,
+            told,
             monitor,
         })
     }
@@ -148,7 +155,7 @@ impl<'a> ParquetRows<'a> {
             }
             time => time,
         });
-        let row = |item| Row { line: self.row, user: batch.users.get(at), item, time };
+        let row = |item| Row { position: Position::Row(self.row), user: batch.users.get(at), item, time };
         Ok(Next::Row(match &batch.items {
             Items::Ids(items) => take(&self.columns, row(items.get(at))),
             Items::Lists(lists) => match lists.at(at) {
@@ -175,13 +182,14 @@ impl<'a> ParquetRows<'a> {
         };
         self.monitor.advance((done as u64).saturating_sub(self.told));
         self.told = self.told.max(done as u64);
-        let column = |at: usize| guarded(&self.path, || Column::new(rows.column(at)));
+        let unfit = || broken(&self.path, "a column is not of the type that the file says");
+        let column = |at: usize| Column::new(rows.column(at)).ok_or_else(unfit);
         let items = match rows.column(self.places.item) {
-            items if !self.places.is_whole => Items::Ids(guarded(&self.path, || Column::new(items))?),
-            lists if is_list(lists.data_type()) => {
-                Items::Lists(guarded(&self.path, || ListColumn::new(lists))?)
+            _ if !self.places.is_whole => Items::Ids(column(self.places.item)?),
+            lists if arrow::element(lists.data_type()).is_some() => {
+                Items::Lists(ListColumn::new(lists).ok_or_else(unfit)?)
             }
-            cells => Items::Cells(guarded(&self.path, || Column::new(cells))?),
+            _ => Items::Cells(column(self.places.item)?),
         };
         let times = self.places.time.map(column).transpose()?;
         self.batch =
@@ -190,8 +198,17 @@ impl<'a> ParquetRows<'a> {
     }
 }
 
-/// The file itself, which is read from its end and in no order, and its size.
-fn open_file(source: Source<'_>) -> Result<(File, u64), DataError> {
+/// The most bytes of a Parquet file that are held in memory if it comes from a reader.
+const MOST_BUFFERED: u64 = 1 << 30;
+
+/// What is read from its end and in no order.
+enum Input {
+    File { path: PathBuf, file: File, size: u64 },
+    Memory { path: PathBuf, bytes: Bytes },
+}
+
+/// The file itself, or all bytes of a reader.
+fn open_file(source: Source<'_>, monitor: &dyn Monitor) -> Result<Input, DataError> {
     let path = source.path().to_owned();
     if !source.is_parquet() {
         return Err(broken(&path, "it does not begin with PAR1"));
@@ -199,16 +216,33 @@ fn open_file(source: Source<'_>) -> Result<(File, u64), DataError> {
     if let Some(compression) = source.compression() {
         return Err(broken(&path, format!("it is packed with {compression}; unpack it first")));
     }
-    drop(source);
-    // A pipe gives its bytes once; opened again it would wait for ever, and standard input has no name at all.
-    match fs::metadata(&path) {
-        Ok(metadata) if metadata.is_file() => {
+    match source.backing() {
+        Backing::File => {
+            drop(source);
             let file = File::open(&path).map_err(|source| DataError::open(&path, source))?;
-            Ok((file, metadata.len()))
+            let size = file.metadata().map_err(|source| DataError::open(&path, source))?.len();
+            return Ok(Input::File { path, file, size });
         }
-        _ => Err(DataError::NotSeekable { path }),
+        Backing::Pipe => return Err(DataError::NotSeekable { path }),
+        Backing::Reader => {}
+    }
+    let mut reader = source.into_reader().take(MOST_BUFFERED + 1);
+    let mut bytes = Vec::new();
+    loop {
+        check_cancelled(monitor)?;
+        let got = reader.by_ref().take(BUFFERED_AT_ONCE).read_to_end(&mut bytes);
+        match got.map_err(|source| DataError::open(&path, source))? {
+            0 => return Ok(Input::Memory { path, bytes: bytes.into() }),
+            _ if bytes.len() as u64 > MOST_BUFFERED => {
+                return Err(DataError::TooLargeToBuffer { path, limit: MOST_BUFFERED });
+            }
+            _ => {}
+        }
     }
 }
+
+/// How much of it is read between two questions whether to stop.
+const BUFFERED_AT_ONCE: u64 = 1 << 20;
 
 /// How many rows make a batch of bounded size where a row holds a list.
 fn lists_a_batch(metadata: &ArrowReaderMetadata, list: usize) -> usize {
@@ -263,155 +297,4 @@ fn guarded<T, E: Display>(path: &Path, decode: impl FnOnce() -> Result<T, E>) ->
 
 fn broken(path: &Path, reason: impl Into<Box<str>>) -> DataError {
     DataError::Parquet { path: path.to_owned(), reason: reason.into() }
-}
-
-/// What the times mean: a prepared log says so, any other file has times of the calendar.
-fn prepared_clock(path: &Path, metadata: &FileMetaData) -> Result<Clock, DataError> {
-    let pairs = metadata.key_value_metadata().map_or(&[][..], Vec::as_slice);
-    let value =
-        |wanted: &str| pairs.iter().find(|pair| pair.key == wanted).and_then(|pair| pair.value.as_deref());
-    if let Some(version) = value(VERSION_KEY).filter(|&version| version != VERSION) {
-        return Err(DataError::Version { path: path.to_owned(), version: version.into() });
-    }
-    Ok(if value(CLOCK_KEY) == Some(CLOCK_ROW_ORDER) { Clock::RowOrder } else { Clock::Calendar })
-}
-
-impl Chosen {
-    fn by_role(self) -> impl Iterator<Item = (Role, usize)> {
-        let item = if self.is_whole { Role::History } else { Role::Item };
-        [(Role::User, Some(self.user)), (item, Some(self.item)), (Role::Time, self.time)]
-            .into_iter()
-            .filter_map(|(role, at)| at.map(|at| (role, at)))
-    }
-}
-
-fn check_type(path: &Path, role: Role, name: &str, data_type: &DataType) -> Result<(), DataError> {
-    let plain = match data_type {
-        DataType::Dictionary(_, values) => values,
-        plain => plain,
-    };
-    let is_id = is_id_type(data_type);
-    let is_time = is_id
-        || plain.is_floating()
-        || matches!(plain, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64);
-    let (is_fit, expected) = match role {
-        Role::Time => (is_time, "numbers, strings, dates or timestamps"),
-        Role::User | Role::Item => (is_id, "integers or strings"),
-        Role::History => (
-            is_history_type(data_type),
-            "lists of integers or strings, or lists of such lists (items taken together)",
-        ),
-    };
-    if is_fit {
-        return Ok(());
-    }
-    Err(DataError::ColumnType {
-        path: path.to_owned(),
-        column: name.into(),
-        found: data_type.to_string().into(),
-        expected,
-    })
-}
-
-fn is_id_type(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Dictionary(_, values) => is_id_type(values),
-        plain => plain.is_integer() || plain.is_string() || is_binary(plain) || plain.is_null(),
-    }
-}
-
-/// Whether a column can hold histories: lists of ids or of baskets, or text.
-fn is_history_type(data_type: &DataType) -> bool {
-    match lists::element(data_type) {
-        Some(element) => is_id_type(lists::element(element).unwrap_or(element)),
-        None => is_id_type(data_type) && !data_type.is_integer(),
-    }
-}
-
-fn integers(array: &ArrayRef) -> Result<Int64Array, arrow_schema::ArrowError> {
-    Ok(cast(array, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
-}
-
-fn is_binary(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
-}
-
-const NULL: Field<'static> = Field::Other("null");
-
-/// A column of a batch in one of few shapes.
-enum Column {
-    Integers(Int64Array),
-    Unsigned(UInt64Array),
-    Floats(Float64Array),
-    Texts(StringViewArray),
-    /// Strings of a file that does not say that they are: checked like those of a text file.
-    Bytes(BinaryViewArray),
-    /// Times, and how many microseconds one step is.
-    Times(Int64Array, i64),
-    /// Times in nanoseconds.
-    Nanoseconds(Int64Array),
-    Nulls,
-}
-
-/// A column of timestamps or dates in microseconds since 1970, whatever their unit and zone; nulls stay none. `None` for a column
-/// of anything else.
-pub(crate) fn moments(array: &ArrayRef) -> Result<Option<Vec<Option<i64>>>, arrow_schema::ArrowError> {
-    let column = Column::new(array)?;
-    if !matches!(column, Column::Times(..) | Column::Nanoseconds(_)) {
-        return Ok(None);
-    }
-    let moment = |row| match column.get(row) {
-        Field::Micros(micros) => Some(micros),
-        _ => None,
-    };
-    Ok(Some((0..array.len()).map(moment).collect()))
-}
-
-impl Column {
-    fn new(array: &ArrayRef) -> Result<Self, arrow_schema::ArrowError> {
-        const DAY: i64 = 86_400_000_000;
-        Ok(match array.data_type() {
-            DataType::Dictionary(_, values) => return Column::new(&cast(array, values)?),
-            DataType::UInt64 => Column::Unsigned(array.as_primitive::<UInt64Type>().clone()),
-            DataType::Date32 => Column::Times(integers(&cast(array, &DataType::Int32)?)?, DAY),
-            DataType::Timestamp(TimeUnit::Second, _) => Column::Times(integers(array)?, 1_000_000),
-            DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => {
-                Column::Times(integers(array)?, 1_000)
-            }
-            DataType::Timestamp(TimeUnit::Microsecond, _) => Column::Times(integers(array)?, 1),
-            DataType::Timestamp(TimeUnit::Nanosecond, _) => Column::Nanoseconds(integers(array)?),
-            DataType::Null => Column::Nulls,
-            kind if kind.is_string() => {
-                Column::Texts(cast(array, &DataType::Utf8View)?.as_string_view().clone())
-            }
-            kind if is_binary(kind) => {
-                Column::Bytes(cast(array, &DataType::BinaryView)?.as_binary_view().clone())
-            }
-            kind if kind.is_floating() => {
-                Column::Floats(cast(array, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
-            }
-            _ => Column::Integers(integers(array)?),
-        })
-    }
-
-    fn get(&self, row: usize) -> Field<'_> {
-        match self {
-            Column::Integers(values) if values.is_valid(row) => Field::Integer(values.value(row)),
-            Column::Unsigned(values) if values.is_valid(row) => {
-                let value = values.value(row);
-                i64::try_from(value).map_or(Field::Unsigned(value), Field::Integer)
-            }
-            Column::Floats(values) if values.is_valid(row) => Field::Float(values.value(row)),
-            Column::Texts(values) if values.is_valid(row) => Field::Text(values.value(row).as_bytes()),
-            Column::Bytes(values) if values.is_valid(row) => Field::Text(values.value(row)),
-            // What does not fit is out of the range of years in any case.
-            Column::Times(values, step) if values.is_valid(row) => {
-                Field::Micros(values.value(row).saturating_mul(*step))
-            }
-            Column::Nanoseconds(values) if values.is_valid(row) => {
-                Field::Micros(values.value(row).div_euclid(1_000))
-            }
-            _ => NULL,
-        }
-    }
 }

@@ -14,12 +14,13 @@ use self::gathered::UNKNOWN;
 use self::grouping::Grouping;
 use super::columns::{Columns, Role, Wanted};
 use super::error::Fault;
-use super::intake::Tolerance;
+use super::field::Field;
 use super::interner::{Digits, Interner};
-use super::log_builder::{Field, Rejection};
+use super::ledger::Rejection;
 use super::rows::{Next, Row, Rows};
 use super::source::Source;
 use super::time::TimeReader;
+use super::tolerance::Tolerance;
 use super::{DataError, ReadOptions};
 use crate::interactions::{Clock, Id, Ids, OwnedHistory, OwnedId};
 use crate::monitor::{Monitor, OnlyCancels, check_cancelled};
@@ -99,7 +100,7 @@ impl<'a> UserHistories<'a> {
         let mut file = None;
         let source = if path == Path::new("-") {
             monitor.begin("recommending", 0);
-            Source::from_reader(Path::new("standard input"), std::io::stdin(), monitor)?
+            Source::from_waiting(Path::new("standard input"), std::io::stdin(), monitor)?
         } else {
             let metadata = fs::metadata(path).map_err(|source| DataError::open(path, source))?;
             if metadata.is_dir() {
@@ -146,11 +147,11 @@ impl<'a> UserHistories<'a> {
                 check_cancelled(self.monitor)?;
             }
             let resolver = &mut self.resolver;
-            match self.rows.next(|columns, row| (row.line, resolver.take(columns, &row)))? {
+            match self.rows.next(|columns, row| (row.position, resolver.take(columns, &row)))? {
                 Next::Row((_, Ok(Some(history)))) => return Ok(Some(history)),
                 Next::Row((_, Ok(None))) => {}
-                Next::Row((line, Err(Rejection::Row(fault)))) | Next::Bad(line, fault) => {
-                    self.tolerance.reject(fault.at(self.rows.path(), line))?;
+                Next::Row((position, Err(Rejection::Row(fault)))) | Next::Bad(position, fault) => {
+                    self.tolerance.reject(fault.at(self.rows.path(), position))?;
                 }
                 Next::Row((_, Err(Rejection::Log(error)))) => return Err(error),
                 Next::End => {
@@ -245,7 +246,7 @@ impl<'a> Resolver<'a> {
         let time = match row.time {
             None => i64::try_from(self.grouping.rows()).unwrap_or(i64::MAX),
             Some(Field::Micros(number)) if columns.clock == Clock::RowOrder => number,
-            Some(time) => self.times.read(&time, columns.names.time.as_deref(), &self.path, row.line)?,
+            Some(time) => self.times.read(&time, columns.names.time.as_deref(), &self.path, row.position)?,
         };
         self.grouping.push(user, item, time).map_err(Rejection::Log)?;
         Ok(None)

@@ -1,9 +1,9 @@
 //! The pages of `docs/results`, made from the real datasets:
 //!
 //! ```sh
-//! cargo run --release --example results -- baselines ../shared/data docs/results/baselines.md
-//! cargo run --release --example results -- tensor ../shared/data docs/results/tensor-models.md
-//! cargo run --release --example results -- d-satf ../shared/data docs/results/d-satf.md [WORK_FOLDER [DATASET]]
+//! cargo run --release -p satf-results --bin models -- baselines ../shared/data docs/results/baselines.md
+//! cargo run --release -p satf-results --bin models -- tensor ../shared/data docs/results/tensor-models.md
+//! cargo run --release -p satf-results --bin models -- d-satf ../shared/data docs/results/d-satf.md [WORK_FOLDER [DATASET]]
 //! ```
 //!
 //! The last one keeps what is done in a folder and goes on from there.
@@ -19,7 +19,7 @@ use std::path::Path;
 use satf::data::{ReadOptions, read_log, write_atomically};
 use satf::evaluate::{Evaluation, Measure, Metric};
 use satf::interactions::Interactions;
-use satf::linalg::gemm_rate;
+use satf::models::gemm_rate;
 use satf::prepare::{Offset, Partition, Split, SplitScheme, TiePolicy, Timeline};
 
 type Error = Box<dyn std::error::Error>;
@@ -28,7 +28,7 @@ fn main() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [page, data, output, options @ ..] = arguments.as_slice() else {
         return Err(
-            "usage: results baselines|tensor|d-satf DATA_FOLDER OUTPUT.md [WORK_FOLDER [DATASET]]".into()
+            "usage: models baselines|tensor|d-satf DATA_FOLDER OUTPUT.md [WORK_FOLDER [DATASET]]".into()
         );
     };
     let text = match page.as_str() {
@@ -51,7 +51,7 @@ fn head(title: &str, page: &str, notes: &str) -> String {
     let rate = gemm_rate();
     format!(
         "# {title}\n\n\
-         Made by `cargo run --release --example results -- {page} DATA OUTPUT` with satf {}, on {} cores with a GEMM rate of \
+         Made by `cargo run --release -p satf-results --bin models -- {page} DATA OUTPUT` with satf {}, on {} cores with a GEMM rate of \
          {:.0} GFLOP/s (single) and {:.0} (double) measured before.\n\n{notes}\n",
         env!("CARGO_PKG_VERSION"),
         rayon::current_num_threads(),

@@ -1,8 +1,8 @@
 //! The page `docs/results/sasrec.md`, made from the real datasets:
 //!
 //! ```sh
-//! cargo run --release -p satf-sasrec --example sasrec_results -- ../shared/data docs/results/sasrec.md
-//! cargo run --release -p satf-sasrec --example sasrec_results -- ../shared/data docs/results/sasrec.md \
+//! cargo run --release -p satf-results --bin sasrec -- ../shared/data docs/results/sasrec.md
+//! cargo run --release -p satf-results --bin sasrec -- ../shared/data docs/results/sasrec.md \
 //!     --only beauty,ml-1m --losses ce --ties shuffle --epochs 30 --bce-epochs 100
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! What item factors in fewer bytes cost: size of the model file and scores on the test part, for LA-SATF on Beauty at the
 //! paper's configuration, as a table in Markdown.
 //!
-//! `cargo run --release -p satf --example quantization -- amz-beauty.csv.gz [file|shuffle]`
+//! `cargo run --release -p satf-results --bin quantization -- amz-beauty.csv.gz [file|shuffle]`
 
 #![allow(clippy::print_stdout)]
 

@@ -20,7 +20,7 @@ SASRec saw. Seconds are those of the fastest epoch: others may have shared the m
 
 pub(crate) fn page(work: &Path) -> Result<String, Error> {
     let mut text = format!(
-        "# SASRec, the neural baseline\n\nMade by `cargo run --release -p satf-sasrec --example sasrec_results -- DATA OUTPUT` with satf \
+        "# SASRec, the neural baseline\n\nMade by `cargo run --release -p satf-results --bin sasrec -- DATA OUTPUT` with satf \
          {}, on {} cores.\n\n{NOTES}\n",
         env!("CARGO_PKG_VERSION"),
         rayon::current_num_threads(),

@@ -1,11 +1,10 @@
 //! How fast a million reviews in Steam's raw format are read, and in how much memory; or files of one's own.
 //!
 //! ```sh
-//! cargo build --release -p satf --example read_throughput
-//! taskset -c 0 target/release/examples/read_throughput [rows | files...]
+//! cargo build --release -p satf-results --bin read_throughput
+//! taskset -c 0 target/release/read_throughput [rows | files...]
 //! ```
 
-// An example talks to the terminal.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

@@ -1,0 +1,125 @@
+//! A model from a log, in one call.
+
+use toml::{Table, Value};
+
+use super::Model;
+use crate::experiment::{SettingsError, SharedKeys};
+use crate::interactions::Interactions;
+use crate::models::{ConfigError, DEFAULT_MODEL, ModelError, Registry, TrainingMonitor};
+use crate::prepare::{Statistics, TiePolicy, Timeline};
+
+/// Which model learns from a log, and how. The default is what [`Model::fit`] does.
+///
+/// ```
+/// use satf::{FitOptions, Interactions, Model};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let log = Interactions::from_events([(1, 1, 10), (1, 2, 20), (2, 1, 30), (2, 2, 40)])?;
+/// let options = FitOptions::new("transitions").set("window", 3).set("reverse", 0.2);
+/// let model = Model::fit_with(&log, &options, &())?;
+/// assert_eq!(model.manifest().configuration["window"], 3);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct FitOptions {
+    /// The name of the model (default [`DEFAULT_MODEL`]).
+    pub model: String,
+    /// Keys of the model and their values; others have their defaults.
+    pub keys: Table,
+    /// How events with equal times are ordered (default: shuffled).
+    pub ties: TiePolicy,
+    /// The seed of everything random (default 0): of ties, and of the model unless it has a `seed` among [`FitOptions::keys`].
+    pub seed: u64,
+    /// Where the model is found by its name (default: the models of this crate).
+    pub registry: Registry,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        FitOptions {
+            model: DEFAULT_MODEL.to_owned(),
+            keys: Table::new(),
+            ties: TiePolicy::default(),
+            seed: 0,
+            registry: Registry::default(),
+        }
+    }
+}
+
+impl FitOptions {
+    /// A model with its defaults.
+    pub fn new(model: impl Into<String>) -> Self {
+        FitOptions { model: model.into(), ..FitOptions::default() }
+    }
+
+    /// The same with a value for one of the model's keys.
+    #[must_use]
+    pub fn set(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.keys.insert(key.into(), value.into());
+        self
+    }
+}
+
+/// Why a model cannot be had from a log.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// The model is not known, or cannot be configured so.
+    #[error(transparent)]
+    Configuration(#[from] ConfigError),
+    /// A setting is not one that a model can have.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// It cannot learn from this log, or was asked to stop.
+    #[error(transparent)]
+    Training(#[from] ModelError),
+}
+
+impl Model {
+    /// Learns from a whole log with the defaults: D-SATF, events with equal times shuffled, seed 0.
+    ///
+    /// It is the model that `satf train` makes of the same log, to the bit.
+    ///
+    /// ```
+    /// use satf::{Interactions, Model, Request};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let log = Interactions::from_events([
+    ///     ("ann", "tent", "2024-05-01"),
+    ///     ("ann", "stove", "2024-05-02"),
+    ///     ("bob", "tent", "2024-05-03"),
+    ///     ("bob", "stove", "2024-05-05"),
+    ///     ("cleo", "tent", "2024-05-06"),
+    /// ])?;
+    /// let model = Model::fit(&log)?;
+    /// let next = model.recommend(&model.history(["tent"]), &Request::new(1))?;
+    /// assert_eq!(next.items[0].item, "stove".into());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fit(log: &Interactions) -> Result<Self, FitError> {
+        Model::fit_with(log, &FitOptions::default(), &())
+    }
+
+    /// The same with another model, other keys, another order of ties, another seed, and somebody who watches.
+    ///
+    /// [`Model::train`] learns from a part of a log.
+    pub fn fit_with(
+        log: &Interactions,
+        options: &FitOptions,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Self, FitError> {
+        let entry = options.registry.find(&options.model)?;
+        let mut keys = options.keys.clone();
+        SharedKeys { seed: options.seed, ..SharedKeys::default() }.add_to(&mut keys, &entry)?;
+        let configured = entry.configure(&keys)?;
+        let histories = Timeline::new(log, options.ties, options.seed).histories();
+        let mut model = Model::train(&configured, &histories, monitor)?;
+        model.set_dataset(options.seed, |dataset| {
+            dataset.ties = Some(options.ties);
+            dataset.statistics = Some(Statistics::of(log));
+        });
+        Ok(model)
+    }
+}
