@@ -74,10 +74,12 @@ fn absurd_sizes_of_any_model_give_a_result_or_a_message() {
 fn histories_of_any_length_can_be_asked_for() {
     let (folder, log) = shop_log(60);
     let model = folder.path().join("model.satf").to_str().unwrap().to_owned();
-    for name in ["ga-satf", "la-satf", "transitions"] {
+    for name in ["ga-satf", "la-satf", "transitions", "sasrec"] {
         for max_len in ["20000", "1000000", "1000000000"] {
             let evaluate = ["evaluate", &log, "--model", name, "--max-len", max_len, "--test", "1month"];
-            let (code, said) = within(2 * GIB, &[&["--threads", "2"], &evaluate[..]].concat());
+            let epochs = ["--set", "epochs=1"].iter().filter(|_| name == "sasrec");
+            let words = ["--threads", "2"].iter().chain(&evaluate).chain(epochs).copied();
+            let (code, said) = within(2 * GIB, &words.collect::<Vec<_>>());
             assert_eq!(code, 0, "{name} {max_len}: {said}");
         }
     }
@@ -89,10 +91,12 @@ fn histories_of_any_length_can_be_asked_for() {
     let list = satf(&["recommend", &model, "--history", &long, "--json"]).succeeds();
     let list: Value = serde_json::from_str(&list).unwrap();
     assert_eq!(list["recommendations"].as_array().unwrap().len(), 10);
-    for name in ["d-satf", "sasrec"] {
-        let (code, said) = within(4 * GIB, &["evaluate", &log, "--model", name, "--max-len", "1000000000"]);
-        assert!(code == 2 && said.contains("max_len = 1000000000: expected 1 to 100000"), "{name}: {said}");
-    }
+    let train = ["train", &log, "--model", "sasrec", "--set", "epochs=1", "--set", "hidden=16", "-o", &model];
+    assert_eq!(within(2 * GIB, &[&train[..], &["--set", "max_len=100000"]].concat()).0, 0);
+    assert!(fs::metadata(&model).unwrap().len() < 1 << 20);
+    satf(&["recommend", &model, "--history", &long]).succeeds();
+    let (code, said) = within(4 * GIB, &["evaluate", &log, "--model", "d-satf", "--max-len", "1000000000"]);
+    assert!(code == 2 && said.contains("max_len = 1000000000: expected 1 to 100000"), "{said}");
 }
 
 #[test]
@@ -124,4 +128,26 @@ fn a_limit_of_address_space_costs_threads_and_nothing_else() {
     // What needs no products needs no room for them.
     let (code, said) = within(150_000, &["stats", &log]);
     assert_eq!(code, 0, "{said}");
+}
+
+#[test]
+fn counting_that_stopped_says_at_least() {
+    let (folder, log) = shop_log(100);
+    let model = folder.path().join("model.satf").to_str().unwrap().to_owned();
+    let outcome = satf(&["train", &log, "--model", "transitions", "--memory", "10KB", "-o", &model]);
+    assert!(outcome.code == 1 && outcome.stderr.contains("needs at least 9.78 KiB"), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("more than the 9.77 KiB"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_log_larger_than_memory_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log.csv").to_str().unwrap().to_owned();
+    let mut rows = String::from("user_id,item_id,timestamp\n");
+    for row in 0..3_000_000 {
+        rows.push_str(&format!("{row},{},{row}\n", row % 1000));
+    }
+    fs::write(&log, rows).unwrap();
+    let (code, said) = within(90_000, &["--threads", "1", "stats", &log]);
+    assert!(code == 1 && said.contains("the log does not fit into memory"), "{code}: {said}");
 }

@@ -112,6 +112,12 @@ fn a_log_too_small_to_tell_and_files_from_before_are_said_to_be() {
     let text = satf(&["train", &log, "-o", &model]).succeeds();
     assert!(text.contains("the log is too small to tell: ") && text.contains("recency_decay 1"), "{text}");
 
+    let inspected = satf(&["inspect", &model]).succeeds();
+    for key in LEARNED {
+        let row = inspected.lines().find(|row| row.split_whitespace().next() == Some(key)).unwrap();
+        assert!(row.contains("(default)") && !row.contains("learned"), "{inspected}");
+    }
+
     let old = old_file("d-satf.none.satf");
     let old = old.to_str().unwrap();
     let report = json(&["inspect", old]);
@@ -192,4 +198,37 @@ fn no_score_is_null() {
             }
         }
     }
+}
+
+#[test]
+fn ranks_that_nobody_asked_for_are_lowered_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, model) = (path(folder.path(), "log.csv"), path(folder.path(), "m.satf"));
+    // All users do the same: there is but one direction to learn.
+    let rows: String = (0..30)
+        .flat_map(|user| (0..12).map(move |item| format!("{user},{item},{}\n", 100 * user + item)))
+        .collect();
+    fs::write(&log, format!("user_id,item_id,timestamp\n{rows}")).unwrap();
+    for (name, rank) in [
+        ("pure-svd", "rank"),
+        ("d-satf", "rank"),
+        ("ga-satf", "user_rank"),
+        ("ga-satf", "item_rank"),
+        ("la-satf", "item_rank"),
+    ] {
+        let train = ["train", &log, "--model", name, "-o", &model];
+        let usual = satf(&train);
+        assert!(!usual.stderr.contains("rank"), "{name}: {}", usual.stderr);
+        usual.succeeds();
+        let asked = satf(&[&train[..], &["--set", &format!("{rank}=9")]].concat());
+        let warning = format!("warning: {name}: {rank} = 9 is more than this log has; it is lowered to ");
+        assert!(asked.stderr.contains(&warning), "{name}: {}", asked.stderr);
+        assert!(!asked.stderr.contains("asked="), "{}", asked.stderr);
+        asked.succeeds();
+    }
+    // No two items are taken at once here: nothing is learned of such pairs.
+    satf(&["train", &log, "-o", &model]).succeeds();
+    let learned = json(&["inspect", &model])["learned"].clone();
+    assert!(learned.get("agreement_neighbours").is_some(), "{learned}");
+    assert!(learned.get("agreement_at_once").is_none(), "{learned}");
 }

@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use satf::models::{Fault, Learner, ModelError, Recommender, StoredTensors, TensorError, TrainingMonitor};
+use satf::models::{
+    Fault, Learner, ModelError, Recommender, StoredTensors, TensorError, TrainingMonitor, positions_on,
+};
 use satf::prepare::Histories;
 
 use crate::loss::{Loss, Objective};
 use crate::memory;
 use crate::model::{NEVER_QUANTIZED, SasRec};
-use crate::parameters::Sizes;
+use crate::parameters::{Array, Sizes};
 use crate::training;
 
 /// The model `sasrec`.
@@ -39,7 +41,8 @@ pub struct SasRecConfig {
     pub evaluate_every: usize,
     /// A gradient longer than this is scaled to it: above 0 (default: none is).
     pub clip_norm: Option<f64>,
-    /// Newest items of a history that are read: 1 to 100,000 (default 50).
+    /// Newest items of a history that are read: at least 1 (default 50). More than 256 counts at most as one more than the longest
+    /// history has.
     pub max_len: usize,
     /// Seed of the start, the batches, dropout and negatives (default 0).
     pub seed: u64,
@@ -81,6 +84,11 @@ impl SasRecConfig {
         Sizes { items, max_len, hidden, blocks, heads }
     }
 
+    /// The same with as many positions as these histories can use.
+    fn on(&self, histories: &Histories) -> Self {
+        SasRecConfig { max_len: positions_on(histories, self.max_len), ..self.clone() }
+    }
+
     pub(crate) fn objective(&self) -> Objective {
         Objective { loss: self.loss, negatives: self.negatives }
     }
@@ -106,12 +114,14 @@ impl Learner for SasRecConfig {
             ("batch_size", self.batch_size, 1_000_000),
             ("epochs", self.epochs, 1_000_000),
             ("evaluate_every", self.evaluate_every, 1_000_000),
-            ("max_len", self.max_len, 100_000),
         ];
         for (field, value, most) in counts {
             if !(1..=most).contains(&value) {
                 faults.push(Fault::new(field, value, format!("1 to {most}")));
             }
+        }
+        if self.max_len == 0 {
+            faults.push(Fault::new("max_len", 0, "at least 1"));
         }
         if self.heads == 0 || !self.hidden.is_multiple_of(self.heads) {
             let expected = format!("a number that divides hidden, which is {}", self.hidden);
@@ -142,8 +152,10 @@ impl Learner for SasRecConfig {
             let faults = vec![Fault::new("negatives", self.negatives, expected)];
             return ModelError::from_faults(Self::NAME, faults);
         }
-        let (needed, allowed) =
-            (memory::needed(self, histories), self.memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES));
+        let (needed, allowed) = (
+            memory::needed(&self.on(histories), histories),
+            self.memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES),
+        );
         if needed <= allowed {
             return Ok(());
         }
@@ -173,11 +185,15 @@ impl Learner for SasRecConfig {
         monitor: &dyn TrainingMonitor,
     ) -> Result<Box<dyn Recommender>, ModelError> {
         self.check_on(histories)?;
-        Ok(Box::new(training::train(self, histories, monitor)?))
+        Ok(Box::new(training::train(&self.on(histories), histories, monitor)?))
     }
 
     fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
-        Ok(Box::new(SasRec::restore(self.sizes(tensors.num_items()), tensors)?))
+        // A network has as many positions as its log could use, which may be fewer than were asked for.
+        let stored = tensors.find(Array::PositionEmbeddings.name()).and_then(|array| array.shape.first());
+        let max_len = stored.map_or(self.max_len, |&positions| positions.clamp(1, self.max_len.max(1)));
+        let sizes = Sizes { max_len, ..self.sizes(tensors.num_items()) };
+        Ok(Box::new(SasRec::restore(sizes, tensors)?))
     }
 }
 
@@ -205,6 +221,7 @@ mod tests {
         };
         let Err(ModelError::Configuration { faults, .. }) = config.check() else { panic!("no fault found") };
         assert_eq!(faults.len(), 11);
+        assert_eq!(faults[6].to_string(), "max_len = 0: expected at least 1");
         assert_eq!(faults[7].to_string(), "heads = 3: expected a number that divides hidden, which is 10000");
     }
 
@@ -230,6 +247,25 @@ mod tests {
         assert!(needed(SasRecConfig { batch_size: 1, ..tight }) < exact);
         let absurd = SasRecConfig { hidden: 8192, blocks: 64, max_len: 100_000, ..Default::default() };
         assert!(needed(absurd) > 1 << 40);
+    }
+
+    #[test]
+    fn positions_that_no_history_reaches_take_no_memory() {
+        let log = Histories::from_sequences(40, &[vec![0, 1, 2, 3], (0..30).collect()]);
+        let long: Vec<u32> = (0..300).map(|at| at % 40).collect();
+        let longer = Histories::from_sequences(40, &[vec![0, 1, 2, 3], long]);
+        let on =
+            |log: &Histories, max_len: usize| SasRecConfig { max_len, ..Default::default() }.on(log).max_len;
+        for (asked, on_short, on_long) in [
+            (1, 1, 1),
+            (50, 50, 50),
+            (256, 256, 256),
+            (300, 256, 300),
+            (100_000, 256, 301),
+            (usize::MAX, 256, 301),
+        ] {
+            assert_eq!((on(&log, asked), on(&longer, asked)), (on_short, on_long), "{asked}");
+        }
     }
 
     #[test]

@@ -139,14 +139,27 @@ fn describe(model: &Model, bytes: u64) -> String {
         let set = keys.iter().filter(|(_, value)| !value.is_null());
         rows.extend(set.map(|(key, value)| (key.clone(), value.to_string())));
     }
+    let is_rehearsed = is_rehearsed(model);
     rows.extend(settled(model).into_iter().map(|(name, value)| {
+        // Keys that were left to a log which could not tell are what they are by default; what was measured is what it is.
+        let is_default = !is_rehearsed && manifest.configuration.get(&name).is_some_and(Value::is_null);
         let value = match value {
+            Some(value) if name == REHEARSED => short(value),
+            Some(value) if is_default => format!("{} (default)", short(value)),
             Some(value) => format!("{} (learned)", short(value)),
             None => format!("learned; satf {} did not keep the value", manifest.satf_version),
         };
         (name, value)
     }));
     table::of_pairs(rows).to_string()
+}
+
+/// What a model calls the number of events from which it learned keys that were left to the log.
+const REHEARSED: &str = "rehearsed_events";
+
+/// Whether the log was large enough for keys that were left to it.
+pub(super) fn is_rehearsed(model: &Model) -> bool {
+    model.manifest().learned.get(REHEARSED).is_none_or(|events| *events > 0.0)
 }
 
 /// What training found that the configuration does not say already.

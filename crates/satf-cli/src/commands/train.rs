@@ -15,7 +15,7 @@ use satf::recommend::Model;
 use serde_json::json;
 
 use super::files::Files;
-use super::inspect::{held_of_users, settled, short};
+use super::inspect::{held_of_users, is_rehearsed, settled, short};
 use super::settings::configure;
 use crate::args::{ModelArguments, TrainArguments};
 use crate::misuse::{OnCommandLine, misuse};
@@ -191,8 +191,8 @@ fn describe_learned(model: &Model) -> Option<String> {
     if keys.is_empty() {
         return None;
     }
-    let is_rehearsed = manifest.learned.get("rehearsed_events").is_none_or(|events| *events > 0.0);
-    let source = if is_rehearsed { "from the log" } else { "taken by default, the log is too small to tell" };
+    let source =
+        if is_rehearsed(model) { "from the log" } else { "taken by default, the log is too small to tell" };
     Some(format!("{source}: {}", keys.join(", ")))
 }
 

@@ -80,7 +80,7 @@ pub struct Progress {
 /// Decomposes the tensor of a log.
 ///
 /// `item_weights` is the diagonal of $D$. `start` overrides [`HooiOptions::start`]. `watch` sees every iteration and
-/// may end the work. Ranks the data does not bear are lowered with a warning.
+/// may end the work. Ranks that the data does not have are lowered: the factors tell.
 ///
 /// # Panics
 /// If a rank is 0, or the log has other numbers of items or positions than the weights and modes.
@@ -115,7 +115,6 @@ pub fn factorize<T: Real>(
         items: start.items,
         positions: start.positions,
         core_energy: 0.0,
-        lowered: Vec::new(),
     };
     let mut last_norm = 0.0;
     for iteration in 1..=options.num_iters.max(1) {
@@ -145,8 +144,6 @@ struct Hooi<'a, T> {
     positions: PositionFactors,
     /// Square of the core norm.
     core_energy: f64,
-    /// Ranks already reported as lowered.
-    lowered: Vec<(&'static str, usize)>,
 }
 
 impl<T: Real> Hooi<'_, T> {
@@ -174,7 +171,6 @@ impl<T: Real> Hooi<'_, T> {
             (items_done - users_done).as_secs_f64(),
             items_done.elapsed().as_secs_f64(),
         ];
-        self.report_lowered_ranks();
         let core_norm = self.core_energy.sqrt();
         if !core_norm.is_finite() {
             return Err(FactorizeError::NotFinite);
@@ -282,22 +278,6 @@ impl<T: Real> Hooi<'_, T> {
             "singular vectors found"
         );
         Ok(leading)
-    }
-
-    fn report_lowered_ranks(&mut self) {
-        let users = self.users.as_ref().map_or(0, Rows::width);
-        let large = [
-            ("user_rank", self.options.user_rank, users),
-            ("item_rank", self.options.item_rank, self.items.width()),
-        ];
-        let small = PositionModes::ranks(&self.positions).into_iter().zip(self.modes.shapes());
-        let small = small.map(|((field, kept), (_, asked))| (field, asked, kept));
-        for (field, asked, kept) in large.into_iter().chain(small) {
-            if kept < asked && !self.lowered.contains(&(field, kept)) {
-                tracing::warn!(field, asked, kept, "the data does not bear this rank: it is lowered");
-                self.lowered.push((field, kept));
-            }
-        }
     }
 
     /// Hands the factors out; [`Hooi::take_back`] returns them.

@@ -34,6 +34,21 @@ pub enum ModelError {
         /// What to do instead.
         hint: &'static str,
     },
+    /// The model met the limit of its memory before it knew how much it needs.
+    #[error("{model} needs at least {} of memory for {what}, and stopped counting at the {} allowed; {hint}",
+        ByteSize(*least).beside(ByteSize(*allowed)), ByteSize(*allowed).beside(ByteSize(*least)))]
+    MemoryReached {
+        /// The model's name.
+        model: &'static str,
+        /// What takes the memory.
+        what: String,
+        /// Bytes needed so far.
+        least: u64,
+        /// Bytes allowed.
+        allowed: u64,
+        /// What to do instead.
+        hint: &'static str,
+    },
     /// The histories cannot be learned from.
     #[error("{model} cannot learn from this log: {reason}")]
     Data {

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::fold_in::FoldIn;
 use super::positions::Positions;
-use super::tensor_model::{CommonFields, DEFAULT_RANK, Precision, TensorModel, Variant, given_ranks};
+use super::tensor_model::{
+    CommonFields, DEFAULT_RANK, Precision, TensorModel, Variant, asked_for, given_ranks,
+};
 use super::tensors::{StoredTensors, TensorError};
 use super::{Learner, ModelError, Recommender, TrainingMonitor, variant};
 use crate::factorize::{HooiOptions, ItemUpdate, Plan, Start};
@@ -117,6 +119,11 @@ impl GaSatfConfig {
             precision: self.precision,
             user_rank: self.user_rank,
             item_rank: self.item_rank,
+            position_ranks: asked_for([(
+                "position_rank",
+                self.position_rank,
+                GaSatfConfig::default().position_rank,
+            )]),
             options: HooiOptions {
                 user_rank: DEFAULT_RANK,
                 item_rank: DEFAULT_RANK,

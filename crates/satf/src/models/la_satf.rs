@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::fold_in::FoldIn;
 use super::positions::Positions;
-use super::tensor_model::{CommonFields, DEFAULT_RANK, Precision, TensorModel, Variant, given_ranks};
+use super::tensor_model::{
+    CommonFields, DEFAULT_RANK, Precision, TensorModel, Variant, asked_for, given_ranks,
+};
 use super::tensors::{StoredTensors, TensorError};
 use super::{Fault, Learner, ModelError, Recommender, TrainingMonitor, variant};
 use crate::factorize::{HooiOptions, ItemUpdate, Plan, Start};
@@ -125,6 +127,13 @@ impl LaSatfConfig {
             precision: self.precision,
             user_rank: self.user_rank,
             item_rank: self.item_rank,
+            position_ranks: {
+                let usual = LaSatfConfig::default();
+                asked_for([
+                    ("attention_rank", self.attention_rank, usual.attention_rank),
+                    ("sequences_rank", self.sequences_rank, usual.sequences_rank),
+                ])
+            },
             options: HooiOptions {
                 user_rank: DEFAULT_RANK,
                 item_rank: DEFAULT_RANK,

@@ -65,6 +65,7 @@ pub use ga_satf::GaSatfConfig;
 pub use la_satf::LaSatfConfig;
 pub use lag_weights::LagWeights;
 pub use popularity::{Popularity, PopularityConfig};
+pub use positions::positions_on;
 pub use presets::{Preset, PresetProtocol, UnknownPreset};
 pub use pure_svd::PureSvdConfig;
 pub use quantization::Quantization;

@@ -4,6 +4,8 @@
 #![allow(clippy::doc_markdown)]
 
 use crate::factorize::PositionModes;
+use crate::interactions::ItemIndex;
+use crate::prepare::Histories;
 use crate::tensor::Attention;
 
 /// The positional modes, before anything is allocated for them.
@@ -37,6 +39,18 @@ pub(super) enum Positions {
 /// (Eq. 8) sums over it. So $K$ shapes a model even beyond the longest history, and up to here it does so as asked.
 const FREE_POSITIONS: usize = 256;
 
+/// The most positions that a model has for histories of up to so many items.
+fn most_positions(longest: usize) -> usize {
+    longest.saturating_add(1).max(FREE_POSITIONS)
+}
+
+/// The positions of a model that is asked for `max_len` of them, on these histories: one more than the longest history has, or 256, is as
+/// many as any model gets.
+pub fn positions_on(histories: &Histories, max_len: usize) -> usize {
+    let longest = histories.iter().map(<[ItemIndex]>::len).max().unwrap_or(0);
+    max_len.min(most_positions(longest))
+}
+
 /// Square matrices over positions that exist at once: attention, the Gram matrix, both products with attention, and what an
 /// eigendecomposition takes.
 const SQUARES: u64 = 8;
@@ -52,7 +66,7 @@ impl Positions {
     /// window itself can lose by it.
     #[must_use]
     pub(super) fn bounded(&self, longest: usize) -> Positions {
-        let most = longest.saturating_add(1).max(FREE_POSITIONS);
+        let most = most_positions(longest);
         match self {
             Positions::Global { attention, positions, rank } => {
                 let positions = (*positions).min(most);

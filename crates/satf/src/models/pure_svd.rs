@@ -129,6 +129,9 @@ impl Learner for PureSvdConfig {
         let debias = popularity_weights(&histories.popularity(), self.scaling);
         let params = Params { seed: self.seed, way: self.way_on(histories)?, ..Params::default() };
         let v = item_space(histories, rank, &debias, &params, monitor)?;
+        if let Some(asked) = self.rank {
+            warn_of_rank(Self::NAME, "rank", asked, v.ncols());
+        }
         let fitted = Fitted { v, debias, rescaled: self.rescaled };
         monitor.trained(&fitted);
         fitted.recommender()
@@ -154,7 +157,6 @@ fn item_space(
         let (residual, tolerance) = (svd.info.residual, params.tolerance);
         tracing::warn!("pure-svd: residual {residual:.1e} is above the tolerance {tolerance:.0e}");
     }
-    warn_of_rank(PureSvdConfig::NAME, svd.info.rank, rank);
     Ok(svd.right)
 }
 
@@ -171,7 +173,6 @@ pub(super) fn rough_item_space(
     let matrix = debiased_matrix(histories, &debias);
     let space =
         leading_space(&matrix, rank, ROUNDS, seed, monitor).map_err(|error| svd_error(model, error))?;
-    warn_of_rank(model, space.ncols(), rank);
     Ok(space)
 }
 
@@ -185,9 +186,10 @@ fn svd_error(model: &'static str, error: truncated_svd::Error) -> ModelError {
     }
 }
 
-fn warn_of_rank(model: &'static str, found: usize, rank: usize) {
-    if found < rank {
-        tracing::warn!("{model}: the matrix has rank {found}; rank {rank} is lowered to it");
+/// Says that the log does not have a rank that was asked for, if so.
+pub(super) fn warn_of_rank(model: &str, name: &str, asked: usize, found: usize) {
+    if found < asked {
+        tracing::warn!("{model}: {name} = {asked} is more than this log has; it is lowered to {found}");
     }
 }
 

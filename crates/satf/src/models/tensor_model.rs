@@ -12,6 +12,7 @@ use super::fold_in::FoldIn;
 use super::lag_weights::LagWeights;
 use super::memory::{DEFAULT_MEMORY_BYTES, check_memory};
 use super::positions::Positions;
+use super::pure_svd::warn_of_rank;
 use super::{Fault, Iteration, ModelError, Recommender, Snapshot, TrainingMonitor, variant};
 use crate::factorize::{
     FactorizeError, Factors, HooiOptions, Plan, PositionModes, Progress, Sizes, factorize,
@@ -50,6 +51,14 @@ pub(super) fn given_ranks(user: Option<usize>, item: Option<usize>, small: usize
     (user.unwrap_or(beside(item)), item.unwrap_or(beside(user)))
 }
 
+/// The ranks, by name, that are not the usual ones, which are given beside them: somebody asked for these.
+pub(super) fn asked_for<const N: usize>(
+    ranks: [(&'static str, usize, usize); N],
+) -> Vec<(&'static str, usize)> {
+    let asked = ranks.into_iter().filter(|(_, rank, usual)| rank != usual);
+    asked.map(|(name, rank, _)| (name, rank)).collect()
+}
+
 /// A tensor model, ready to be fitted.
 pub(super) struct TensorModel {
     pub(super) name: &'static str,
@@ -59,6 +68,8 @@ pub(super) struct TensorModel {
     pub(super) precision: Precision,
     pub(super) user_rank: Option<usize>,
     pub(super) item_rank: Option<usize>,
+    /// Ranks of positions that were asked for, by name: those that are not the usual ones.
+    pub(super) position_ranks: Vec<(&'static str, usize)>,
     /// Everything else; its ranks are replaced by those above.
     pub(super) options: HooiOptions,
 }
@@ -169,7 +180,19 @@ impl TensorModel {
         };
         let factors = factorize(log, &item_weights, &modes, options, None, monitor, &mut watch)
             .map_err(|error| self.error(error))?;
+        self.warn_of_ranks(&factors);
         State { fixed, factors: &factors, iterations }.recommender()
+    }
+
+    /// Says which of the ranks that were asked for the log does not have. Nobody asked for the others.
+    fn warn_of_ranks<T: Real>(&self, factors: &Factors<T>) {
+        let asked = [("user_rank", self.user_rank), ("item_rank", self.item_rank)];
+        let asked = asked.into_iter().filter_map(|(name, rank)| Some((name, rank?)));
+        let found = ranks(factors);
+        for (name, rank) in asked.chain(self.position_ranks.iter().copied()) {
+            let found = found.iter().find(|(known, _)| *known == name).map_or(rank, |&(_, found)| found);
+            warn_of_rank(self.name, name, rank, found);
+        }
     }
 
     fn error(&self, error: FactorizeError) -> ModelError {
@@ -187,6 +210,13 @@ impl TensorModel {
             _ => ModelError::Numerics { model, reason: error.to_string() },
         }
     }
+}
+
+/// The ranks of factors, as the data had them.
+fn ranks<T: Real>(factors: &Factors<T>) -> Vec<(&'static str, usize)> {
+    let Factors { users, items, positions } = factors;
+    let large = [("user_rank", users.width()), ("item_rank", items.width())];
+    large.into_iter().chain(PositionModes::ranks(positions)).collect()
 }
 
 fn report(progress: &Progress) -> Iteration {
@@ -224,10 +254,7 @@ struct State<'a, T> {
 impl<T: Real> State<'_, T> {
     /// Iterations made, and ranks as the data had them.
     fn learned(&self) -> Vec<(&'static str, f64)> {
-        let Factors { users, items, positions } = self.factors;
-        let large =
-            [("num_iters", self.iterations), ("user_rank", users.width()), ("item_rank", items.width())];
-        let all = large.into_iter().chain(PositionModes::ranks(positions));
+        let all = [("num_iters", self.iterations)].into_iter().chain(ranks(self.factors));
         all.map(|(name, value)| (name, value as f64)).collect()
     }
 }

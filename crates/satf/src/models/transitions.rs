@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::batch::{check_history, score_each};
 use super::company;
 use super::item_rows::{ItemRows, Positions, RowChunk, RowNames, RowSums};
-use super::memory::{DEFAULT_MEMORY_BYTES, check_memory};
+use super::memory::DEFAULT_MEMORY_BYTES;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::workspace::{Scores, Workspace};
 use super::{Fault, Learner, ModelError, Recommender, Similarities, TrainingMonitor, UserData};
@@ -152,7 +152,8 @@ impl Transitions {
         let target_scale: Vec<f64> =
             popularity.iter().map(|&count| f64::from(count).powf(-config.target_power)).collect();
 
-        let most_pairs = config.memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES) / BYTES_A_PAIR;
+        let allowed = config.memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES);
+        let most_pairs = allowed / BYTES_A_PAIR;
         let num_pairs = AtomicU64::new(0);
         monitor.begin("counting transitions", num_items as u64);
         let chunks = sources.each_item(
@@ -174,10 +175,15 @@ impl Transitions {
                 num_pairs.fetch_add((chunk.len() - before) as u64, Ordering::Relaxed);
             },
         )?;
-        let needed = num_pairs.into_inner().min(most_pairs + 1).saturating_mul(BYTES_A_PAIR);
-        let what = || format!("more than {most_pairs} pairs of items");
-        let hint = "lower window, drop rare items, or raise memory_bytes";
-        check_memory(TransitionsConfig::NAME, what, needed, config.memory_bytes, hint)?;
+        if num_pairs.into_inner() > most_pairs {
+            return Err(ModelError::MemoryReached {
+                model: TransitionsConfig::NAME,
+                what: format!("more than {most_pairs} pairs of items"),
+                least: (most_pairs + 1).saturating_mul(BYTES_A_PAIR),
+                allowed,
+                hint: "lower window, drop rare items, or raise memory_bytes",
+            });
+        }
         Ok(Transitions::new(config, ItemRows::from_chunks(chunks)))
     }
 

@@ -50,8 +50,8 @@ pub(super) struct MemoryParams {
 /// What is known of the order of pairs of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Direction {
-    /// $p$: how often two occurrences of a pair go the same way.
-    agreement: f64,
+    /// $p$: how often two occurrences of a pair go the same way; none if no pair occurs twice.
+    agreement: Option<f64>,
     /// $\alpha u$: what is added to either side.
     prior: f64,
 }
@@ -87,10 +87,8 @@ impl Evidence {
     fn direction(self) -> Direction {
         let pairs_of_occurrences = self.both_ways / 2.0 - self.squares;
         let known = pairs_of_occurrences > 1e-9 * self.both_ways;
-        let agreement =
-            if known { (self.one_way - self.squares) / pairs_of_occurrences } else { UNKNOWN_AGREEMENT };
-        let agreement = agreement.clamp(0.0, 1.0);
-        let correlation = (2.0 * agreement - 1.0).max(LEAST_CORRELATION);
+        let agreement = known.then(|| ((self.one_way - self.squares) / pairs_of_occurrences).clamp(0.0, 1.0));
+        let correlation = (2.0 * agreement.unwrap_or(UNKNOWN_AGREEMENT) - 1.0).max(LEAST_CORRELATION);
         Direction { agreement, prior: (1.0 / correlation - 1.0) / 2.0 * self.typical_weight() }
     }
 
@@ -122,12 +120,12 @@ impl Saturation {
 }
 
 /// Counts the pairs of all histories, twice: once to learn their direction, once to keep them. Comes with the agreement of each kind
-/// of pairs.
+/// of pairs, if it is known.
 pub(super) fn fit(
     params: &MemoryParams,
     histories: &Histories,
     monitor: &dyn Monitor,
-) -> Result<(ItemRows, [f64; KINDS]), ModelError> {
+) -> Result<(ItemRows, [Option<f64>; KINDS]), ModelError> {
     let counter = Counter::new(params, histories);
     monitor.begin("learning the direction of pairs", histories.num_items() as u64);
     let evidence =

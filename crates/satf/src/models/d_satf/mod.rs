@@ -29,7 +29,7 @@ use self::recommender::DSatf;
 use self::rehearsal::rehearse;
 use self::trend::Trend;
 use super::item_rows::ItemRows;
-use super::pure_svd::{check_rank, default_rank, rough_item_space};
+use super::pure_svd::{check_rank, default_rank, rough_item_space, warn_of_rank};
 use super::tensors::{StoredTensors, TensorError};
 use super::{Fault, LagWeights, Learner, ModelError, Recommender, Snapshot, TrainingMonitor, variant};
 use crate::interactions::Clock;
@@ -342,12 +342,16 @@ impl Learner for DSatfConfig {
         let mut learned: Vec<(&'static str, f64)> =
             keys.named().into_iter().filter(|(key, _)| open.contains(key)).collect();
         learned.push(("rehearsed_events", rehearsed as f64));
-        learned.extend(AGREEMENTS.into_iter().zip(agreements));
+        let agreements = AGREEMENTS.into_iter().zip(agreements);
+        learned.extend(agreements.filter_map(|(kind, agreement)| Some((kind, agreement?))));
 
         let lag_weights = keys.lag_weights(max_len);
         let core = if self.balance > 0.0 {
             let rank = self.rank_on(histories);
             let v = rough_item_space(Self::NAME, histories, rank, self.scaling, self.seed, monitor)?;
+            if let Some(asked) = self.rank {
+                warn_of_rank(Self::NAME, "rank", asked, v.ncols());
+            }
             let space = ItemSpace::new(v.as_ref());
             drop(v);
             let by_lag = lag_weights.by_lag().unwrap_or_default();
