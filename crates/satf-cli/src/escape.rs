@@ -53,8 +53,8 @@ fn acts_on_terminal(character: char) -> bool {
         || matches!(character,
             // Marks of direction, embeddings, overrides and isolates; what ends a line or a paragraph.
             '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}'
-            // Annotations within a line.
-            | '\u{fff9}'..='\u{fffb}')
+            // Annotations within a line, and the byte order mark, which is nowhere seen.
+            | '\u{fff9}'..='\u{fffb}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -66,6 +66,7 @@ mod tests {
         assert_eq!(value("Tent, 2 m² – שלום 👨‍👩‍👧 C:\\new"), "Tent, 2 m² – שלום 👨‍👩‍👧 C:\\new");
         assert_eq!(value("a\x1b[31mb\r\n\tc\x07\u{9b}d"), "a\\u{1b}[31mb\\r\\n\\tc\\u{7}\\u{9b}d");
         assert_eq!(value("\u{202e}evil\u{2066}\u{200f}"), "\\u{202e}evil\\u{2066}\\u{200f}");
+        assert_eq!(value("\u{feff}tent"), "\\u{feff}tent");
         assert_eq!(path(Path::new("a\nb")), "a\\nb");
     }
 

@@ -2,6 +2,9 @@
 //!
 //! The first one asks the work to stop, and it ends as it does of itself: what is done is kept, what is half done is removed, and
 //! stderr says so. The second one, or work that does not stop for a while, ends the process at once; temporary files go even then.
+//! A signal that whoever started the process had ignored stays ignored.
+//!
+//! A file that grows beyond the limit of the system (`ulimit -f`) does not end the process: the write fails, as on a full disk.
 
 use std::io::Write;
 use std::process;
@@ -13,6 +16,7 @@ use std::time::{Duration, Instant};
 #[cfg(unix)]
 use nix::sys::signal::{SigSet, Signal};
 use satf::data::discard_unfinished;
+use satf::monitor::Monitor;
 
 /// SIGINT and SIGHUP as every system numbers them.
 const INTERRUPT: i32 = 2;
@@ -34,6 +38,15 @@ pub(crate) fn is_stop_requested() -> bool {
     RECEIVED.load(Ordering::Relaxed) != 0
 }
 
+/// Hears requests to stop and shows nothing: for what is read before there is any progress to show.
+pub(crate) struct StopRequests;
+
+impl Monitor for StopRequests {
+    fn is_cancelled(&self) -> bool {
+        is_stop_requested()
+    }
+}
+
 /// The exit code of a command that was stopped, as shells have it: 128 and the number of the signal.
 pub(crate) fn exit_code() -> u8 {
     match RECEIVED.load(Ordering::Relaxed) {
@@ -50,11 +63,12 @@ fn code(signal: i32) -> u8 {
 /// not leave the signals to it.
 #[cfg(unix)]
 pub(crate) fn watch() -> std::io::Result<()> {
-    let mut signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
-    if !is_hang_up_ignored() {
-        signals.add(Signal::SIGHUP);
-    }
-    signals.thread_block()?;
+    let requests = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+    let signals = SigSet::from_iter(requests.into_iter().filter(|signal| !is_ignored(*signal)));
+    let mut blocked = signals;
+    // Nobody waits for it: held back, it leaves the write with an error.
+    blocked.add(Signal::SIGXFSZ);
+    blocked.thread_block()?;
     let listen = move || {
         loop {
             if let Ok(signal) = signals.wait() {
@@ -71,14 +85,14 @@ pub(crate) fn watch() -> std::io::Result<()> {
     ctrlc::set_handler(|| receive(INTERRUPT)).map_err(std::io::Error::other)
 }
 
-/// Whether whoever started the process had SIGHUP ignored, as `nohup` does: then it stays so. Where the system does not tell,
-/// SIGHUP is left as it was, too.
+/// Whether whoever started the process had a signal ignored, as `nohup` does with SIGHUP and a shell without job control with SIGINT
+/// for what runs in the background: then it stays so. Where the system does not tell, only SIGHUP is taken to be.
 #[cfg(unix)]
-fn is_hang_up_ignored() -> bool {
+fn is_ignored(signal: Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_none_or(|mask| mask >> (HANG_UP - 1) & 1 == 1)
+    mask.map_or(signal == Signal::SIGHUP, |mask| mask >> (signal as i32 - 1) & 1 == 1)
 }
 
 fn receive(signal: i32) {

@@ -210,6 +210,49 @@ fn what_follows_packed_data_is_told_from_damage() {
     let appended = [&frame(TEXT)[..], b"3,2,1500000003\n"].concat();
     let parts = ["appended.csv.zst", "not zstd", "after line 4", "hint:"];
     refused(folder, &["stats"], "appended.csv.zst", &appended, &parts);
+    // A window of 2 GiB, which nobody has filled.
+    let wide = [0x28, 0xB5, 0x2F, 0xFD, 0x00, 0xA8, 0x01, 0x00, 0x00];
+    let wide_parts = ["wide.csv.zst", "further back than 128.0 MiB", "hint: unpack it"];
+    refused(folder, &["stats"], "wide.csv.zst", &wide, &wide_parts);
     let only_notes = [&[0x50, 0x2A, 0x4D, 0x18, 5, 0, 0, 0][..], b"notes"].concat();
     refused(folder, &["stats"], "notes.zst", &only_notes, &["the file is empty"]);
+}
+
+#[test]
+fn numbers_that_are_too_large_are_named_with_their_option_and_range() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("x.satf").to_str().unwrap().to_owned();
+    for command in [&["evaluate", "log.csv"][..], &["train", "log.csv", "-o", &output], &["tune", "log.csv"]]
+    {
+        for option in ["--max-len", "--seed"] {
+            let outcome = satf(&[command, &["--model", "ga-satf", option, "18446744073709551615"]].concat());
+            assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+            for part in [option, "18446744073709551615", "9223372036854775807"] {
+                assert!(outcome.stderr.contains(part), "{command:?}: no '{part}' in {}", outcome.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn scores_may_be_packed() {
+    let (place, log) = shop_log(100);
+    let path = |name: &str| place.path().join(name);
+    let text = |name: &str| path(name).to_str().unwrap().to_owned();
+    satf(&["evaluate", &log, "--model", "mp,random", "--per-event", &text("s.csv")]).succeeds();
+    let compare = |mp: &str, random: &str| {
+        satf(&["compare", &text(mp), &text(random), "--draws", "100", "--json"]).succeeds()
+    };
+    let plain = compare("s.mp.csv", "s.random.csv");
+    fs::write(path("p.mp.csv.gz"), gzip(&fs::read(path("s.mp.csv")).unwrap())).unwrap();
+    fs::write(
+        path("p.random.csv.zst"),
+        zstd::encode_all(&fs::read(path("s.random.csv")).unwrap()[..], 1).unwrap(),
+    )
+    .unwrap();
+    let packed = compare("p.mp.csv.gz", "p.random.csv.zst");
+    let metrics = |report: &str| {
+        serde_json::from_str::<serde_json::Value>(report).unwrap()["comparisons"][0]["metrics"].clone()
+    };
+    assert_eq!(metrics(&packed), metrics(&plain));
 }

@@ -257,3 +257,60 @@ fn what_cannot_be_written_is_said_before_the_work() {
         place.refuses(line, "log.csv", &["cannot be written", "there is no folder"]);
     }
 }
+
+#[test]
+fn standard_output_is_not_a_file_that_is_read() {
+    let place = Place::new();
+    satf(&["evaluate", &place.text("log.csv"), "--model", "mp", "--per-event", &place.text("scores.csv")])
+        .succeeds();
+    for (line, precious) in [
+        ("recommend %/shop.satf --histories %/histories.jsonl", "histories.jsonl"),
+        ("recommend %/shop.satf --histories -", "histories.jsonl"),
+        ("recommend %/shop.satf --history tent --only @%/list.csv --json", "list.csv"),
+        ("stats %/log.csv", "log.csv"),
+        ("train %/log.csv --model mp -o %/new.satf", "log.csv"),
+        ("compare %/scores.csv %/scores.csv --draws 100", "scores.csv"),
+        ("inspect %/shop.satf", "shop.satf"),
+        ("similar %/shop.satf tent", "shop.satf"),
+    ] {
+        let before = fs::read(place.path(precious)).unwrap();
+        let words = line.split(' ').map(|word| word.replace('%', place.folder.path().to_str().unwrap()));
+        let appended = fs::OpenOptions::new().append(true).open(place.path(precious)).unwrap();
+        let output = Command::new(cargo_bin("satf"))
+            .args(words)
+            .stdin(Stdio::from(fs::File::open(place.path("histories.jsonl")).unwrap()))
+            .stdout(Stdio::from(appended))
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && said.contains("standard output is"), "{line}: {said}");
+        assert!(fs::read(place.path(precious)).unwrap() == before, "{line}");
+    }
+}
+
+#[test]
+fn a_file_is_what_its_name_says() {
+    let place = Place::new();
+    let plain = fs::read(place.path("log.csv")).unwrap();
+    for (name, magic) in [("packed.csv.gz", &[0x1F, 0x8B][..]), ("packed.csv.zst", &[0x28, 0xB5, 0x2F, 0xFD])]
+    {
+        satf(&["prepare", &place.text("log.csv"), "-o", &place.text(name)]).succeeds();
+        assert!(fs::read(place.path(name)).unwrap().starts_with(magic), "{name}");
+        satf(&["prepare", &place.text(name), "-o", &place.text("again.csv")]).succeeds();
+        assert!(fs::read(place.path("again.csv")).unwrap() == plain, "{name}");
+        satf(&["generate", "--users", "50", "-o", &place.text(name)]).succeeds();
+        assert!(fs::read(place.path(name)).unwrap().starts_with(magic), "{name}");
+    }
+    for name in ["log.gz", "log.parquet.gz", "log.tsv", "log.jsonl"] {
+        for command in [vec!["prepare", "LOG", "-o"], vec!["generate", "--users", "9", "-o"]] {
+            let (log, path) = (place.text("log.csv"), place.text(name));
+            let command = command.into_iter().map(|word| if word == "LOG" { &*log } else { word });
+            let refused = satf(&command.chain([&*path]).collect::<Vec<_>>());
+            assert!(refused.code == 2 && refused.stderr.contains(".csv.gz"), "{name}: {}", refused.stderr);
+            assert!(!place.path(name).exists());
+        }
+    }
+    let scores = place.text("scores.csv.gz");
+    let refused = satf(&["evaluate", &place.text("log.csv"), "--model", "mp", "--per-event", &scores]);
+    assert!(refused.code == 2 && refused.stderr.contains("it is not packed"), "{}", refused.stderr);
+}

@@ -369,3 +369,114 @@ fn long_histories_take_no_more_memory_than_short_ones() {
     // 60 million items would be 300 MB and more.
     assert!(peak > 0 && peak < 150 << 10, "{} MiB", peak >> 10);
 }
+
+#[test]
+fn a_bad_first_row_of_boosts_is_not_a_header() {
+    let shop = Shop::new();
+    for content in ["tent,nan\n", "tent,oops\n", "tent,oops\nlaptop,1\n"] {
+        let boosts = format!("@{}", shop.file("bad.csv", content));
+        let odd = shop.run(&["--history", "laptop", "--boost", &boosts]);
+        assert!(odd.code == 1 && odd.stderr.contains("line 1, column 2"), "{content}: {}", odd.stderr);
+    }
+}
+
+#[test]
+fn an_empty_list_is_a_warning_and_names_nothing() {
+    let shop = Shop::new();
+    let (empty, header) = (shop.file("empty.txt", ""), shop.file("header.csv", "item,boost\n"));
+    let (empty, header) = (format!("@{empty}"), format!("@{header}"));
+    let plain = items(&shop.json(&["--history", "tent,laptop"]));
+    for arguments in [
+        ["--boost", &*empty],
+        ["--boost", &*header],
+        ["--exclude", &*empty],
+        ["--exclude", ""],
+        ["--allow-seen", &*empty],
+        ["--allow-seen", ""],
+    ] {
+        let run = shop.run(&[&["--history", "tent,laptop", "--json"][..], &arguments].concat());
+        let warning = format!("{}: the list is empty", arguments[0]);
+        assert!(run.stderr.contains(&warning), "{arguments:?}: {}", run.stderr);
+        assert_eq!(items(&serde_json::from_str(&run.succeeds()).unwrap()), plain, "{arguments:?}");
+    }
+    let none = shop.run(&["--history", "tent", "--only", &empty]);
+    assert!(none.code == 1 && none.stderr.contains("nothing else may be recommended"), "{}", none.stderr);
+    // Alone the option allows everything.
+    let all = shop.json(&["--history", "tent,laptop", "--only", "tent,laptop", "--allow-seen"]);
+    assert_eq!(items(&all).len(), 2);
+}
+
+#[test]
+fn integer_ids_have_one_spelling() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (log, model, histories) = (path("log.csv"), path("m.satf"), path("h.csv"));
+    let rows: String = (0..60).map(|at| format!("{},{},{at}\n", at % 9, at * 7 % 11)).collect();
+    fs::write(&log, format!("user_id,item_id,timestamp\n{rows}")).unwrap();
+    satf(&["train", &log, "--model", "mp", "-o", &model, "-q"]).succeeds();
+    let asked = satf(&["recommend", &model, "--history", "[\"03\", \"003\", \"+3\", 3]", "--json"]);
+    assert!(asked.stderr.contains("3 of 4 items are unknown"), "{}", asked.stderr);
+    let asked: Value = serde_json::from_str(&asked.succeeds()).unwrap();
+    assert_eq!(asked["unknown_items"], 3);
+    let filtered = satf(&["recommend", &model, "--history", "3", "--exclude", "04,5", "--json", "-n", "99"]);
+    assert!(filtered.stderr.contains("--exclude: 1 of 2 items are unknown"), "{}", filtered.stderr);
+    assert!(filtered.succeeds().contains("\"item_id\": 4"));
+    fs::write(&histories, "user_id,item_id\n1,3\n1,04\n").unwrap();
+    let batch = satf(&["recommend", &model, "--histories", &histories, "-n", "99"]);
+    assert!(batch.stderr.contains("1 items of histories are unknown"), "{}", batch.stderr);
+    assert!(lines(&batch.succeeds()).iter().any(|row| row["item_id"] == 4));
+}
+
+#[test]
+fn files_of_windows_programs_are_read_as_they_are_meant() {
+    let shop = Shop::new();
+    let all = items(&shop.json(&["--history", "tent,laptop", "-n", "5"]));
+    let list = |name: &str, lines: &[&str]| {
+        format!("@{}", shop.file(name, &format!("\u{feff}{}\r\n", lines.join("\r\n"))))
+    };
+    let (history, only) = (list("history.txt", &["tent", "laptop"]), list("only.txt", &[&all[3], &all[1]]));
+    let asked = shop.run(&["--history", &history, "--only", &only, "--strict", "--json"]);
+    assert!(asked.stderr.is_empty(), "{}", asked.stderr);
+    assert_eq!(items(&serde_json::from_str(&asked.succeeds()).unwrap()), [&*all[1], &*all[3]]);
+    let odd = shop.run(&["--history", "\u{feff}tent"]);
+    assert!(odd.stderr.contains("'\\u{feff}tent'"), "{}", odd.stderr);
+}
+
+#[test]
+fn quiet_commands_say_nothing_but_errors() {
+    let shop = Shop::new();
+    let histories = shop
+        .file("h.jsonl", "{\"user_id\": 1, \"history\": [\"rope\"]}\n{\"user_id\": 2, \"history\": []}\n");
+    let titles = shop.file("titles.csv", "item_id,title\nrope,A rope\n");
+    for arguments in [
+        vec!["--histories", &histories],
+        vec!["--histories", &histories, "--fallback", "popular", "--titles", &titles],
+        vec!["--history", "rope"],
+        vec!["--history", "tent", "--exclude", "rope", "--boost", "rope=1"],
+    ] {
+        assert!(!shop.run(&arguments).stderr.is_empty(), "{arguments:?}");
+        let quiet = shop.run(&[&arguments[..], &["-q"]].concat());
+        assert_eq!((quiet.code, &*quiet.stderr), (0, ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_file_without_histories_is_an_error() {
+    let shop = Shop::new();
+    for (name, content) in [
+        ("header.csv", "user_id,item_id,timestamp\n"),
+        ("whole.csv", "user_id,history\n"),
+        ("blank.csv", "\n  \n\n"),
+        ("list.json", "[]"),
+    ] {
+        let none = shop.run(&["--histories", &shop.file(name, content)]);
+        assert!(none.code == 1 && none.stderr.contains("no rows"), "{name}: {} {}", none.code, none.stderr);
+    }
+    let piped = Command::new(cargo_bin("satf"))
+        .args(["recommend", &shop.model, "--histories", "-"])
+        .stdin(fs::File::open(shop.path("header.csv")).unwrap())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(piped.stderr).unwrap();
+    assert!(piped.status.code() == Some(1) && said.contains("standard input: no rows"), "{said}");
+}

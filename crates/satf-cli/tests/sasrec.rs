@@ -11,8 +11,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use assert_cmd::cargo::cargo_bin;
-use satf_binary::{only_run, satf, shop_log, without_timings};
+use satf_binary::{only_run, satf, satf_that_hears, shop_log, without_timings};
 use serde_json::Value;
 
 /// A network small enough for a test.
@@ -102,12 +101,8 @@ fn an_evaluation_that_was_killed_goes_on_and_ends_the_same() {
 /// Starts the command, waits until it has written a checkpoint into a folder, and sends it a signal. Its exit code, if it has
 /// one, and what it said.
 fn signal_once_checkpointed(arguments: &[&str], checkpoints: &str, signal: &str) -> (Option<i32>, String) {
-    let mut running = Command::new(cargo_bin("satf"))
-        .args(arguments)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut running =
+        satf_that_hears().args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let has_checkpoint = || {
         let mut files = fs::read_dir(checkpoints).into_iter().flatten().flatten();
         files.any(|file| file.path().extension().is_some_and(|ending| ending == "safetensors"))

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use assert_cmd::cargo::cargo_bin;
-use satf_binary::{satf, shop_log};
+use satf_binary::{satf, satf_that_hears, shop_log};
 use tempfile::TempDir;
 
 /// Long enough for a busy machine, and shorter than what a command gets that does not stop by itself.
@@ -33,15 +33,14 @@ impl Drop for Running {
 
 impl Running {
     fn start(arguments: &[&str]) -> Self {
-        let mut command = Command::new(cargo_bin("satf"));
-        Running::spawn(command.args(arguments))
+        Running::spawn(satf_that_hears().args(arguments))
     }
 
     /// Returns once signals are listened for.
     fn spawn(command: &mut Command) -> Self {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut running = Running(piped.spawn().unwrap());
-        let listens = || listens_to_ctrl_c(running.0.id());
+        let listens = || listens_to_signals(running.0.id());
         wait_until("it listens", listens);
         assert!(running.0.try_wait().unwrap().is_none(), "it ended too soon");
         running
@@ -94,10 +93,10 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Whether a process has a handler for SIGINT, or holds it back for one of its threads to wait for.
-fn listens_to_ctrl_c(process: u32) -> bool {
+/// Whether a process holds signals back for one of its threads to wait for: SIGXFSZ is always among them.
+fn listens_to_signals(process: u32) -> bool {
     let status = format!("/proc/{process}/status");
-    ["SigCgt:", "SigBlk:"].iter().any(|name| mask_of(&status, name).is_some_and(|mask| mask >> 1 & 1 == 1))
+    mask_of(&status, "SigBlk:").is_some_and(|mask| mask >> 24 & 1 == 1)
 }
 
 fn mask_of(status: &str, name: &str) -> Option<u64> {
@@ -192,8 +191,8 @@ fn a_second_ctrl_c_ends_at_once_and_removes_what_is_half_written() {
         assert_eq!(names(place.0.path()), ["histories.jsonl", "shop.parquet", "shop.satf", "slow.satf"]);
     }
     // Where the work cannot hear it, the second one ends it.
-    let (model, titles) = (place.path("shop.satf"), place.pipe("titles.csv"));
-    let mut running = Running::start(&["recommend", &model, "--history", "tent", "--titles", &titles]);
+    let (log, space) = (place.path("shop.parquet"), place.pipe("space.toml"));
+    let mut running = Running::start(&["tune", &log, "--model", "pure-svd", "--space", &space]);
     // Two that come together are one.
     let process = running.0.id().to_string();
     assert!(Command::new("kill").args(["-INT", &process, &process]).status().unwrap().success());
@@ -205,8 +204,8 @@ fn a_second_ctrl_c_ends_at_once_and_removes_what_is_half_written() {
 #[test]
 fn work_that_does_not_hear_a_request_is_ended_after_a_while() {
     let place = Place::new();
-    let (model, list) = (place.path("shop.satf"), place.pipe("list"));
-    let mut running = Running::start(&["recommend", &model, "--history", &format!("@{list}")]);
+    let (log, space) = (place.path("shop.parquet"), place.pipe("space.toml"));
+    let mut running = Running::start(&["tune", &log, "--model", "pure-svd", "--space", &space]);
     running.signal("TERM");
     let (code, said) = running.ends_within(Duration::from_secs(30));
     assert!(code == 143 && said.contains("stopped on request"), "{code}: {said}");
@@ -221,7 +220,28 @@ fn waiting_for_input_is_interrupted() {
     let pipe = place.pipe("pipe.csv");
     Running::start(&["stats", &pipe]).stops_on("TERM", 143);
     Running::start(&["recommend", &model, "--histories", &pipe]).stops_on("INT", 130);
+    let list = format!("@{pipe}");
+    let recommend = ["recommend", &model, "--history", "tent"];
+    for option in [
+        ["--titles", &*pipe],
+        ["--only", &*list],
+        ["--exclude", &*list],
+        ["--allow-seen", &*list],
+        ["--boost", &*list],
+    ] {
+        Running::start(&[&recommend[..], &option].concat()).stops_on("INT", 130);
+    }
+    Running::start(&["recommend", &model, "--history", &list]).stops_on("TERM", 143);
+    Running::start(&["similar", &model, "tent", "--titles", &pipe]).stops_on("INT", 130);
+    Running::start(&["compare", &pipe, &pipe]).stops_on("INT", 130);
+    let log = place.path("shop.parquet");
+    for command in [&["evaluate", &log][..], &["train", &log, "-o", &place.path("new.satf")]] {
+        Running::start(&[command, &["--model", "pure-svd", "--config", &pipe]].concat()).stops_on("INT", 130);
+    }
     // What comes through a pipe is read all the same.
+    let mut running = Running::start(&["recommend", &model, "--history", "tent", "--only", &list]);
+    fs::write(&pipe, "laptop\n").unwrap();
+    assert_eq!(running.ends_within(SOON * 5).0, 0);
     let mut running = Running::start(&["stats", &pipe]);
     fs::write(&pipe, "user,item,time\na,b,1\n").unwrap();
     assert_eq!(running.ends_within(SOON * 5).0, 0);
@@ -293,16 +313,41 @@ fn what_a_killed_process_left_goes_with_the_next_run_and_what_is_written_stays()
 }
 
 #[test]
-fn a_process_that_shall_survive_its_terminal_does() {
+fn a_signal_that_was_ignored_stays_so() {
     let place = Place::new();
-    let script = "trap '' HUP; exec \"$0\" recommend \"$1\" --histories -";
-    let mut command = Command::new("sh");
-    command.args(["-c", script]).arg(cargo_bin("satf")).arg(place.path("shop.satf"));
-    let mut running = Running::spawn(&mut command);
-    running.signal("HUP");
-    thread::sleep(Duration::from_millis(300));
-    running.stdin().write_all(LINE).unwrap();
-    drop(running.0.stdin.take());
-    let (code, said) = running.ends_within(SOON * 5);
-    assert_eq!(code, 0, "{said}");
+    for signal in ["HUP", "INT", "TERM"] {
+        let script = format!("trap '' {signal}; exec \"$0\" recommend \"$1\" --histories -");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).arg(cargo_bin("satf")).arg(place.path("shop.satf"));
+        let mut running = Running::spawn(&mut command);
+        running.signal(signal);
+        thread::sleep(Duration::from_millis(300));
+        running.stdin().write_all(LINE).unwrap();
+        drop(running.0.stdin.take());
+        let (code, said) = running.ends_within(SOON * 5);
+        assert_eq!(code, 0, "{signal}: {said}");
+    }
+}
+
+#[test]
+fn a_file_larger_than_allowed_fails_as_on_a_full_disk() {
+    let place = Place::new();
+    let (log, before) = (place.path("shop.parquet"), names(place.0.path()));
+    let large = ["generate", "--users", "20000", "-o", &place.path("large.csv")].map(str::to_owned);
+    let many = ["prepare", &log, "-o", &place.path("many.csv")].map(str::to_owned);
+    for arguments in [&large[..], &many] {
+        let limited = Command::new("sh")
+            .args(["-c", "ulimit -f 8; exec \"$@\"", "sh"])
+            .arg(cargo_bin("satf"))
+            .args(arguments)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(limited.stderr).unwrap();
+        assert!(
+            limited.status.code() == Some(1) && said.contains("cannot write"),
+            "{}: {said}",
+            limited.status
+        );
+        assert_eq!(names(place.0.path()), before);
+    }
 }

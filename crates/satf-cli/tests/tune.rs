@@ -10,8 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use assert_cmd::cargo::cargo_bin;
-use satf_binary::{only_run, satf, shop_log, without_timings};
+use satf_binary::{only_run, satf, satf_that_hears, shop_log, without_timings};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -47,7 +46,7 @@ impl Place {
     }
 
     fn start(&self, study: &Path, more: &[&str]) -> Child {
-        let mut command = Command::new(cargo_bin("satf"));
+        let mut command = satf_that_hears();
         command.args(self.arguments(study, more)).stdout(Stdio::null()).stderr(Stdio::piped());
         command.spawn().unwrap()
     }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 pub use history::OwnedHistory;
 pub use history_view::History;
+pub(crate) use ids::shortest_integer;
 pub use ids::{AsId, Id, Ids, OwnedId};
 
 /// A user, as the rank of its id among all users of a log.

@@ -68,7 +68,7 @@ fn with_times(results: &RecordBatch, times: &ArrayRef, path: &Path) {
 
 /// All events of two files pair up.
 fn assert_paired(a: &Path, b: &Path) {
-    let (first, second) = (PerEvent::read(a).unwrap(), PerEvent::read(b).unwrap());
+    let (first, second) = (PerEvent::read(a, &()).unwrap(), PerEvent::read(b, &()).unwrap());
     let paired = first.pair(&second).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((paired.users.len(), paired.unpaired), (first.len(), 0), "{} {}", a.display(), b.display());
     for (metric, ours, theirs) in &paired.metrics {
@@ -167,13 +167,13 @@ fn times_are_read_however_other_programs_write_them() {
     ];
     for (what, times) in columns {
         with_times(&results, &times, &theirs);
-        let paired = PerEvent::read(&theirs).map_err(|error| format!("{what}: {error}")).unwrap();
+        let paired = PerEvent::read(&theirs, &()).map_err(|error| format!("{what}: {error}")).unwrap();
         assert_eq!(paired.len(), micros.len(), "{what}");
         assert_paired(&ours, &theirs);
     }
     let fractions: ArrayRef = Arc::new(Float64Array::from(vec![0.5; micros.len()]));
     with_times(&results, &fractions, &theirs);
-    let message = PerEvent::read(&theirs).unwrap_err().to_string();
+    let message = PerEvent::read(&theirs, &()).unwrap_err().to_string();
     assert!(message.contains("timestamp '0.5'") && message.contains("expected"), "{message}");
 }
 

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 use satf::evaluate::{Metric, ResampleUnit, SeenPolicy};
 use satf::prepare::{Offset, TiePolicy};
 
 use super::LogArguments;
-use super::values::parse_size;
+use super::values::{length, parse_size, parse_unpacked, seed};
 
 /// Which models, and how they are configured.
 #[derive(Clone, Debug, Args)]
@@ -54,10 +55,10 @@ pub(crate) struct ProtocolArguments {
     #[arg(long, value_name = "WHOSE", default_value = "own", value_parser = str::parse::<SeenPolicy>)]
     pub(crate) seen: SeenPolicy,
     /// Longest history that models of order look at (the baselines without positions use it whole)
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = length())]
     pub(crate) max_len: Option<usize>,
     /// Seed of everything random
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = seed())]
     pub(crate) seed: u64,
 }
 
@@ -94,7 +95,7 @@ pub(crate) struct EvaluateArguments {
     pub(crate) at: Vec<usize>,
     /// Write the rank and the metrics of every event (CSV if the name ends in .csv, else Parquet); with several
     /// models, their names are put before the ending
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(parse_unpacked))]
     pub(crate) per_event: Option<PathBuf>,
     /// What standard errors (±) take for independent: events of one user are alike, so users by default
     #[arg(long, value_enum, default_value_t = UnitArgument::User)]
@@ -195,7 +196,7 @@ pub(crate) struct ReproduceArguments {
     #[arg(long, value_name = "N", default_value_t = 30, requires = "tune", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) trials: usize,
     /// The first seed; others follow it
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = seed())]
     pub(crate) seed: u64,
     /// Write the figures as JSON to stdout
     #[arg(long)]

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use satf::data::{Format, IdType, ReadOptions, TimeUnit};
 use satf::prepare::{Duplicates, Offset};
 
 use super::SplitArgument;
-use super::values::{parse_delimiter, parse_yes_no};
+use super::values::{parse_delimiter, parse_log, parse_yes_no};
 
 /// Where the log is and how to read it.
 #[derive(Debug, Args)]
@@ -90,8 +91,8 @@ impl ReadingArguments {
 pub(crate) struct PrepareArguments {
     #[command(flatten)]
     pub(crate) log: LogArguments,
-    /// The file to write; Parquet, or CSV if its name ends in .csv
-    #[arg(short, long, value_name = "FILE")]
+    /// The file to write: Parquet (.parquet), or CSV (.csv, .csv.gz or .csv.zst)
+    #[arg(short, long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(parse_log))]
     pub(crate) output: PathBuf,
     /// Which of the rows with the same user and item to keep: last, first or all
     #[arg(long, value_name = "WHICH", default_value = "last", value_parser = str::parse::<Duplicates>)]
@@ -149,8 +150,8 @@ pub(crate) struct OrderArguments {
 #[command(after_help = "Example:
   satf generate --users 10000 --seed 7 -o shop.csv")]
 pub(crate) struct GenerateArguments {
-    /// The file to write; Parquet, or CSV if its name ends in .csv
-    #[arg(short, long, value_name = "FILE")]
+    /// The file to write: Parquet (.parquet), or CSV (.csv, .csv.gz or .csv.zst)
+    #[arg(short, long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(parse_log))]
     pub(crate) output: PathBuf,
     /// Number of users
     #[arg(long, default_value_t = satf::generate::ShopOptions::default().users)]

@@ -9,7 +9,7 @@ use satf::prepare::{Offset, TiePolicy};
 
 use super::LogArguments;
 use super::log::ReadingArguments;
-use super::values::{parse_boost, parse_recommendations, parse_size};
+use super::values::{length, parse_boost, parse_recommendations, parse_size, seed};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -59,10 +59,10 @@ pub(crate) struct TrainArguments {
     #[arg(long, value_name = "POLICY", value_parser = str::parse::<TiePolicy>)]
     pub(crate) ties: Option<TiePolicy>,
     /// Longest history that models of order look at
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = length())]
     pub(crate) max_len: Option<usize>,
     /// Seed of everything random
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = seed())]
     pub(crate) seed: u64,
     /// Write JSON to stdout
     #[arg(long)]
@@ -112,8 +112,9 @@ pub(crate) struct RecommendArguments {
     #[arg(long, value_name = "ITEMS", help_heading = "Filters")]
     pub(crate) only: Option<String>,
     /// Let items of the history be recommended again: all of them, or these only
-    #[arg(long, value_name = "ITEMS", num_args = 0..=1, default_missing_value = "", help_heading = "Filters")]
-    pub(crate) allow_seen: Option<String>,
+    #[arg(long, value_name = "ITEMS", num_args = 0..=1, help_heading = "Filters")]
+    #[allow(clippy::option_option, reason = "the option may stand alone, which is not an empty list")]
+    pub(crate) allow_seen: Option<Option<String>>,
     /// Add a number to an item's score (tent=0.5) or multiply it (tent=*1.5); @FILE is a CSV with columns item and boost; may be
     /// repeated
     #[arg(long, value_name = "ITEM=NUMBER", action = ArgAction::Append, value_parser = parse_boost, help_heading = "Filters")]

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use satf::data::{Boost, RecommendationFormat};
+use clap::builder::RangedU64ValueParser;
+use satf::data::{Boost, LogFormat, RecommendationFormat};
 
 /// `1GiB`, `800MB` or a plain number of bytes.
 pub(super) fn parse_size(text: &str) -> Result<u64, String> {
@@ -47,6 +48,33 @@ pub(super) fn parse_boost(text: &str) -> Result<String, String> {
     }
     Err("expected ITEM=NUMBER such as tent=0.5, ITEM=*NUMBER such as tent=*1.5, or @FILE; numbers are finite, and factors above 0"
         .to_owned())
+}
+
+/// A length, which models keep as an integer of 64 bits with a sign.
+pub(super) fn length() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=i64::MAX as u64)
+}
+
+/// A seed, which models keep as an integer of 64 bits with a sign.
+pub(super) fn seed() -> RangedU64ValueParser<u64> {
+    RangedU64ValueParser::new().range(..=i64::MAX as u64)
+}
+
+/// A file for a log, whose ending says how it is written.
+pub(super) fn parse_log(path: PathBuf) -> Result<PathBuf, &'static str> {
+    LogFormat::of(&path)
+        .map(|_| path)
+        .ok_or("expected a name that ends in .parquet, .csv, .csv.gz or .csv.zst")
+}
+
+/// A file that is not packed, whatever its name is.
+pub(super) fn parse_unpacked(path: PathBuf) -> Result<PathBuf, &'static str> {
+    let is_packed =
+        |ending: &std::ffi::OsStr| ["gz", "zst"].iter().any(|packed| ending.eq_ignore_ascii_case(packed));
+    if path.extension().is_some_and(is_packed) {
+        return Err("expected a name that ends in .csv or .parquet: it is not packed");
+    }
+    Ok(path)
 }
 
 /// A file for recommendations, whose ending says how they are written.

@@ -6,6 +6,7 @@ use satf::evaluate::{CompareOptions, Difference, PerEvent, ResampleUnit, compare
 use satf::monitor::Cancelled;
 use serde_json::{Map, Value, json};
 
+use super::files::Files;
 use super::path_to_json;
 use crate::args::CompareArguments;
 use crate::terminal::Terminal;
@@ -17,12 +18,14 @@ pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::
     };
     let options = CompareOptions { draws: arguments.draws, seed: arguments.seed };
     let unit: ResampleUnit = arguments.unit.into();
-    let base = PerEvent::read(base_path)?;
+    let read = |path: &Path| PerEvent::read(path, terminal);
+    files(arguments).check_distinct()?;
+    let base = read(base_path)?;
 
     let mut reports = Vec::new();
     let mut text = String::new();
     for path in others {
-        let paired = base.pair(&PerEvent::read(path)?)?;
+        let paired = base.pair(&read(path)?)?;
         if paired.unpaired > 0 {
             tracing::warn!(
                 "{} event(s) are only in {} or only in {} and are left out",
@@ -63,6 +66,10 @@ pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::
         }));
     }
     table::print(text.trim_end())
+}
+
+fn files(arguments: &CompareArguments) -> Files {
+    arguments.files.iter().fold(Files::default(), |files, path| files.reading("FILE", Some(path)))
 }
 
 fn describe(base: &Path, other: &Path, events: usize, differences: &[(String, Difference)]) -> String {

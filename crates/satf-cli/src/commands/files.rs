@@ -67,6 +67,14 @@ impl Files {
         // What is not there to be read is missed by whoever reads it.
         let there = self.read.iter().filter(|(_, path)| path.exists());
         let read: Vec<_> = there.filter_map(identified).collect();
+        if let Some(stdout) = FileIdentity::of_stdout()
+            && let Some((_, option, path)) = read.iter().find(|(identity, ..)| *identity == stdout)
+        {
+            bail!(
+                "standard output is a file that is also read ({}); hint: send it to another file",
+                name(option, path)
+            );
+        }
         let written: Vec<_> = self.written.iter().filter_map(identified).collect();
         for (at, (identity, option, path)) in written.iter().enumerate() {
             let name_of = |(_, option, path): &(FileIdentity, &str, &Path)| name(option, path);
@@ -114,7 +122,7 @@ pub(crate) fn of_recommend(arguments: &RecommendArguments) -> Files {
         .reading("--history", list(&arguments.history))
         .reading("--exclude", list(&arguments.exclude))
         .reading("--only", list(&arguments.only))
-        .reading("--allow-seen", list(&arguments.allow_seen))
+        .reading("--allow-seen", arguments.allow_seen.as_ref().and_then(list))
         .writing("--output", arguments.output.as_ref())
 }
 

@@ -1,10 +1,9 @@
 //! Items as people write and read them.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use satf::data::{Boost, Titles, parse_history, read_boosts, read_titles};
+use satf::data::{Boost, Titles, parse_history, read_boosts, read_text, read_titles};
 use satf::interactions::{Id, Ids, ItemIndex, OwnedHistory, OwnedId};
 use satf::models::nearest;
 use satf::recommend::{Model, Request};
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::escape;
 use crate::misuse::{OnCommandLine, misuse};
+use crate::signals::StopRequests;
 
 /// Unknown items that are named in a message; the rest is counted.
 const NAMED: usize = 5;
@@ -26,7 +26,7 @@ impl<'a> Items<'a> {
     /// The items of a model, with the titles of a file.
     pub(crate) fn new(model: &'a Model, titles: Option<&Path>) -> anyhow::Result<Self> {
         let catalog = model.catalog();
-        let titles = titles.map(|path| read_titles(path, catalog)).transpose()?;
+        let titles = titles.map(|path| read_titles(path, catalog, &StopRequests)).transpose()?;
         if titles.as_ref().is_some_and(Titles::is_empty) {
             tracing::warn!("no item of the model has a title in that file: are its ids those of the log?");
         }
@@ -130,7 +130,7 @@ impl FilterItems<'_> {
     /// The items of a list that are known; warns of the others.
     pub(crate) fn find_all(&self, option: &str, list: &str) -> anyhow::Result<Vec<OwnedId>> {
         let named = split(option, list)?.into_iter().map(|id| (id, ()));
-        Ok(self.find_named(option, named)?.into_iter().map(|(item, ())| item).collect())
+        Ok(self.find_named(option, named.collect())?.into_iter().map(|(item, ())| item).collect())
     }
 
     /// The same for a list of which at least one item has to be known.
@@ -145,7 +145,7 @@ impl FilterItems<'_> {
     /// Adds a boost as it stands on the command line: `tent=0.5`, `tent=*1.5` or `@FILE`.
     pub(crate) fn add_boosts(&self, option: &str, text: &str, request: &mut Request) -> anyhow::Result<()> {
         let boosts = if let Some(path) = text.strip_prefix('@') {
-            read_boosts(Path::new(path)).with_context(|| option.to_owned())?
+            read_boosts(Path::new(path), &StopRequests).with_context(|| option.to_owned())?
         } else {
             let parsed =
                 text.rsplit_once('=').and_then(|(item, boost)| Some((item.to_owned(), Boost::parse(boost)?)));
@@ -167,11 +167,10 @@ impl FilterItems<'_> {
     }
 
     /// Finds items and keeps what belongs to them.
-    fn find_named<T>(
-        &self,
-        option: &str,
-        named: impl IntoIterator<Item = (String, T)>,
-    ) -> anyhow::Result<Vec<(OwnedId, T)>> {
+    fn find_named<T>(&self, option: &str, named: Vec<(String, T)>) -> anyhow::Result<Vec<(OwnedId, T)>> {
+        if named.is_empty() {
+            tracing::warn!("{option}: the list is empty");
+        }
         let (mut found, mut unknown) = (Vec::new(), Vec::new());
         for (id, value) in named {
             match self.items.get(&id) {
@@ -198,7 +197,7 @@ fn split(option: &str, list: &str) -> anyhow::Result<Vec<String>> {
         ids.filter(|id| !id.trim().is_empty()).map(str::to_owned).collect()
     };
     if let Some(path) = list.strip_prefix('@') {
-        let text = fs::read_to_string(path).with_context(|| format!("{option} @{path}"))?;
+        let text = read_text(Path::new(path), &StopRequests).with_context(|| format!("{option} @{path}"))?;
         return Ok(plain(&mut text.lines()));
     }
     if list.trim_start().starts_with('[') {
@@ -223,7 +222,8 @@ mod tests {
     fn lists_come_in_three_ways() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ids");
-        std::fs::write(&path, "a b\n\n c,d \n").unwrap();
+        // A mark of Windows programs, and their ends of lines, are no part of ids.
+        std::fs::write(&path, "\u{feff}a b\r\n\n c,d \n").unwrap();
         assert_eq!(split("--only", "a b, c,,7").unwrap(), ["a b", " c", "7"]);
         assert_eq!(split("--only", "[\"a, b\", 7]").unwrap(), ["a, b", "7"]);
         assert_eq!(split("--only", &format!("@{}", path.display())).unwrap(), ["a b", " c,d "]);

@@ -24,6 +24,7 @@ mod protocol;
 use std::path::Path;
 
 use anyhow::anyhow;
+use files::Files;
 use satf::data::{LogFormat, ReadReport, read_log};
 use satf::interactions::Interactions;
 use satf::model_file::ModelFileError;
@@ -37,6 +38,7 @@ use crate::terminal::Terminal;
 
 /// Reads the log a command was given and says what was skipped.
 fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions, ReadReport)> {
+    Files::of_log(log).check_distinct()?;
     let (interactions, report) = read_log(&log.files, &log.read_options(), terminal)?;
     if report.skipped_rows > 0 {
         tracing::warn!(
@@ -50,6 +52,7 @@ fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions
 
 /// Reads a model file.
 fn load(path: &Path, registry: &Registry) -> anyhow::Result<Model> {
+    Files::default().reading("MODEL", Some(path)).check_distinct()?;
     let model = Model::load_with(path, registry);
     model.map_err(|error| match error {
         ModelFileError::UnknownModel { model, .. } if crate_with(&model).is_some() => anyhow!(
@@ -67,8 +70,5 @@ fn path_to_json(path: &Path) -> Value {
 
 /// The format a prepared log is written in, by the file's name.
 fn log_format(path: &Path) -> LogFormat {
-    match path.extension() {
-        Some(ending) if ending.eq_ignore_ascii_case("csv") => LogFormat::Csv,
-        _ => LogFormat::Parquet,
-    }
+    LogFormat::of(path).unwrap_or(LogFormat::Parquet)
 }

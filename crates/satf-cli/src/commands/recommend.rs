@@ -41,7 +41,7 @@ pub(crate) fn run(
             let history = UserHistory { user: OwnedId::Integer(1), history };
             let mut histories = std::iter::once(Ok(history));
             let report = write(arguments, &items, &prepared, &mut histories, terminal)?;
-            tell(&report, arguments, terminal)
+            tell(&report, arguments)
         }
         (None, Some(histories), _) => many(arguments, &items, &prepared, histories, terminal),
         (None, None, _) => bail!("give --history or --histories"),
@@ -50,18 +50,19 @@ pub(crate) fn run(
 
 fn request(arguments: &RecommendArguments, items: &Items<'_>) -> anyhow::Result<Request> {
     let find = FilterItems { items, is_strict: arguments.strict };
-    let list = |option: &str, list: &Option<String>| {
-        list.as_ref().map(|list| find.find_all(option, list)).transpose()
-    };
+    let list = |option: &str, list: Option<&String>| list.map(|list| find.find_all(option, list)).transpose();
     let only = arguments.only.as_ref().map(|only| find.find_some("--only", only)).transpose()?;
-    // Alone the option stands for everything.
-    let allows_all = arguments.allow_seen.as_deref() == Some("");
+    // Alone the option stands for everything; an empty list stands for nothing.
+    let (allows_all, repeatable) = match &arguments.allow_seen {
+        Some(items) => (items.is_none(), items.as_ref()),
+        None => (false, None),
+    };
     let mut request = Request {
         n: arguments.n,
-        exclude: list("--exclude", &arguments.exclude)?.unwrap_or_default(),
+        exclude: list("--exclude", arguments.exclude.as_ref())?.unwrap_or_default(),
         only,
         seen: if allows_all { Seen::Allow } else { Seen::Exclude },
-        repeatable: list("--allow-seen", &arguments.allow_seen)?.unwrap_or_default(),
+        repeatable: list("--allow-seen", repeatable)?.unwrap_or_default(),
         fallback: match arguments.fallback {
             FallbackArgument::None => Fallback::Empty,
             FallbackArgument::Popular => Fallback::Popular,
@@ -87,7 +88,7 @@ fn one(
     terminal.finish();
     if answer.is_fallback {
         let hint = if falls_back { "these are the most popular ones" } else { "hint: --fallback popular" };
-        terminal.say(&format!("no item of the history is known: nothing follows from it; {hint}"));
+        tracing::warn!("no item of the history is known: nothing follows from it; {hint}");
     }
     if arguments.json {
         return table::print_json(&json!({
@@ -186,7 +187,7 @@ fn many(
                 .unwrap_or_default()
         );
     }
-    tell(&report, arguments, terminal)
+    tell(&report, arguments)
 }
 
 /// What recommendations are written as.
@@ -229,7 +230,7 @@ fn write(
 }
 
 /// What a reader of the output should know.
-fn tell(report: &StreamReport, arguments: &RecommendArguments, terminal: &Terminal) -> anyhow::Result<()> {
+fn tell(report: &StreamReport, arguments: &RecommendArguments) -> anyhow::Result<()> {
     // One history has named its unknown items already.
     if report.unknown_items > 0 && arguments.histories.is_some() {
         tracing::warn!(
@@ -242,10 +243,10 @@ fn tell(report: &StreamReport, arguments: &RecommendArguments, terminal: &Termin
             FallbackArgument::Popular => "they got the most popular items",
             FallbackArgument::None => "they got nothing; hint: --fallback popular",
         };
-        terminal.say(&format!(
+        tracing::warn!(
             "{} histories have no known item: {got}",
             table::count(report.without_known_items as usize)
-        ));
+        );
     }
     match &arguments.output {
         Some(_) if arguments.json => table::print_json(&json!(report)),

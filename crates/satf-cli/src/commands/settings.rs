@@ -1,9 +1,8 @@
 //! Keys of models, from presets, a TOML file and `--set`.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::Context;
+use satf::data::read_text;
 use satf::experiment::{
     Asked, Choice, ExperimentError, KeySetting, ModelSettings, SettingsError, SharedKeys,
 };
@@ -13,6 +12,7 @@ use toml::{Table, Value};
 use crate::args::ModelArguments;
 use crate::escape;
 use crate::misuse::{Misuse, OnCommandLine, misuse};
+use crate::signals::StopRequests;
 
 /// The models and presets asked for, in the order asked.
 pub(crate) fn configure(
@@ -101,7 +101,7 @@ fn read_settings(
 }
 
 fn read_table(path: &Path) -> anyhow::Result<Table> {
-    let text = fs::read_to_string(path).with_context(|| escape::path(path))?;
+    let text = read_text(path, &StopRequests)?;
     text.parse::<Table>().map_err(|error| {
         // Below its first line it is a picture of the place.
         let error = error.to_string().trim_end().replace('\n', "\n  ");
@@ -138,7 +138,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("models.toml");
         if let Some(text) = file {
-            fs::write(&path, text).unwrap();
+            std::fs::write(&path, text).unwrap();
         }
         let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
         let arguments = ModelArguments {

@@ -19,7 +19,7 @@ pub(crate) fn run(
     let similar = model.similar_items(item, arguments.n)?;
     terminal.finish();
     if similar.items.is_empty() {
-        terminal.say(&format!("nothing in this model is like {}", items.show(item)));
+        tracing::warn!("nothing in this model is like {}", items.show(item));
     }
     if arguments.json {
         let list: Vec<Value> = (1..)

@@ -35,6 +35,17 @@ pub(crate) fn satf(arguments: &[&str]) -> Outcome {
     outcome
 }
 
+/// `satf` as it hears signals: tests may themselves run where some are ignored, and what is ignored stays so.
+#[allow(dead_code)]
+pub(crate) fn satf_that_hears() -> Command {
+    if !cfg!(target_os = "linux") {
+        return Command::new(cargo_bin("satf"));
+    }
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT,TERM").arg(cargo_bin("satf"));
+    command
+}
+
 /// A prepared shop log of so many users, and its path.
 #[allow(dead_code)]
 pub(crate) fn shop_log(users: usize) -> (TempDir, String) {

@@ -8,6 +8,7 @@ use super::error::{Fault, shown};
 use super::format::guess_delimiter;
 use super::records::{Records, Splitting};
 use super::source::Source;
+use crate::monitor::{Monitor, OnlyCancels};
 
 /// Names of the boost's column, the surest first, as [`normalized`] spells them.
 const BOOST_NAMES: [&str; 5] = ["boost", "factor", "weight", "value", "score"];
@@ -33,9 +34,11 @@ impl Boost {
 }
 
 /// Reads boosts from a CSV or TSV file, plain, gzip or zstd: a column with the item and one with its boost, told by their names, or the
-/// first two. Items come as they are written there, in the order of the file.
-pub fn read_boosts(path: &Path) -> Result<Vec<(String, Boost)>, DataError> {
-    let mut source = Source::open(path, &())?;
+/// first two. Items come as they are written there, in the order of the file. An empty file holds none. The monitor may stop the
+/// reading.
+pub fn read_boosts(path: &Path, monitor: &dyn Monitor) -> Result<Vec<(String, Boost)>, DataError> {
+    let monitor = OnlyCancels(monitor);
+    let Some(mut source) = Source::open_unless_empty(path, &monitor)? else { return Ok(Vec::new()) };
     if source.is_parquet() {
         return Err(
             Fault::of_line("a Parquet file", "CSV with a column of items and one of boosts").at(path, 1)
@@ -54,12 +57,8 @@ pub fn read_boosts(path: &Path) -> Result<Vec<(String, Boost)>, DataError> {
         }
         if layout.is_none() {
             let names: Vec<String> = (0..record.len()).map(text).collect();
-            let named = BOOST_NAMES.iter().find_map(|name| names.iter().position(|n| normalized(n) == *name));
-            // A header has no number where the boost is.
-            let boost = named.unwrap_or(1);
-            if Boost::parse(&names[boost]).is_none() {
-                let item = columns::common(&names, Role::Item).filter(|&item| item != boost);
-                layout = Some((item.unwrap_or(usize::from(boost == 0)), boost));
+            if let Some(named) = named_columns(&names) {
+                layout = Some(named);
                 continue;
             }
         }
@@ -83,6 +82,17 @@ pub fn read_boosts(path: &Path) -> Result<Vec<(String, Boost)>, DataError> {
     Ok(boosts)
 }
 
+/// The columns of item and boost, if this row names them. A row with a number in it, even one that is none such as `nan`, does not.
+fn named_columns(names: &[String]) -> Option<(usize, usize)> {
+    let named = BOOST_NAMES.iter().find_map(|name| names.iter().position(|n| normalized(n) == *name));
+    let boost = named.unwrap_or(1);
+    let item = columns::common(names, Role::Item).filter(|&item| item != boost);
+    let is_number = |name: &String| name.trim().trim_start_matches('*').parse::<f64>().is_ok();
+    let is_name = |name: &String| columns::is_sure_name(name) || normalized(name) == "item";
+    let is_header = (named.is_some() || names.iter().any(is_name)) && !names.iter().any(is_number);
+    is_header.then(|| (item.unwrap_or(usize::from(boost == 0)), boost))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,7 +101,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("boosts.csv");
         std::fs::write(&path, content).unwrap();
-        read_boosts(&path).map_err(|error| error.to_string())
+        read_boosts(&path, &()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -100,12 +110,19 @@ mod tests {
             vec![("tent".to_owned(), Boost::Add(0.5)), ("mug, red".to_owned(), Boost::Multiply(1.5))];
         assert_eq!(boosts("tent,0.5\n\"mug, red\",*1.5\n").unwrap(), expected);
         assert_eq!(boosts("item_id,boost\ntent,0.5\n\"mug, red\",*1.5\n").unwrap(), expected);
+        assert_eq!(boosts("\u{feff}Item ID;Weight\r\ntent;0.5\r\n\"mug, red\";*1.5\r\n").unwrap(), expected);
+        assert_eq!(boosts("").unwrap(), []);
         assert_eq!(boosts("boost\tx\titem\n0.5\t1\ttent\n*1.5\t1\tmug, red\n").unwrap(), expected);
     }
 
     #[test]
     fn a_bad_number_says_where() {
         for (content, part) in [
+            // A bad first row is no header: a header names columns.
+            ("tent,nan\n", "line 1, column 2"),
+            ("tent,oops\nmug,1\n", "line 1, column 2"),
+            ("boost,inf\n", "line 1, column 2"),
+            ("book,much\n", "line 1, column 2"),
             ("item,boost\ntent,1\nmug,nan\n", "line 3, column 2"),
             ("tent,1\nmug,*0\n", "line 2, column 2"),
             ("tent,1\nmug\n", "line 2"),

@@ -120,6 +120,15 @@ pub enum DataError {
         /// What the decoder says.
         reason: Box<str>,
     },
+    /// A zstd file whose window is larger than what may be kept in memory to unpack it.
+    #[error("{}: the zstd file refers further back than {} and is not unpacked for it\n\
+        hint: unpack it by hand, or pack it with a smaller window", path.display(), ByteSize(*limit))]
+    WindowTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The largest window in bytes.
+        limit: u64,
+    },
     /// Something follows what was packed.
     #[error("{}: bytes that are not {compression} follow the {compression} data, which ends whole after line {line}{}\n\
         hint: was something appended to it? unpack it by hand, look at its end, and give the unpacked file", path.display(),
@@ -170,6 +179,16 @@ pub enum DataError {
         what: &'static str,
         /// The most there can be.
         limit: u64,
+    },
+    /// The log is larger than the memory there is.
+    #[error("the log does not fit into memory: {count} {what} are read, and there are no {} for more of them", ByteSize(*bytes))]
+    NoRoom {
+        /// `users`, `items` or `rows`.
+        what: &'static str,
+        /// How many are read.
+        count: usize,
+        /// Bytes that were asked for in vain.
+        bytes: u64,
     },
     /// A Parquet file that cannot be decoded.
     #[error("{}: not a whole, valid Parquet file: {reason}", path.display())]

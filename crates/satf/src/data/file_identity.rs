@@ -25,6 +25,20 @@ enum Place {
 type Place = std::path::PathBuf;
 
 impl FileIdentity {
+    /// The file that standard output goes to, if it is one and not a terminal, a pipe or a device.
+    pub fn of_stdout() -> Option<Self> {
+        #[cfg(unix)]
+        {
+            use std::os::fd::AsFd;
+            let stdout = io::stdout().as_fd().try_clone_to_owned().ok()?;
+            let metadata = fs::File::from(stdout).metadata().ok()?;
+            if metadata.is_file() {
+                return FileIdentity::of_file(Path::new(""), &metadata).ok();
+            }
+        }
+        None
+    }
+
     /// The file at `path`. An error if it is not there and its folder is not either, or may not be looked at.
     pub fn of(path: &Path) -> io::Result<Self> {
         match fs::metadata(path) {

@@ -7,9 +7,9 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::columns::Role;
 use super::error::{Fault, shown};
 use super::field::Field;
-use super::ledger::{MOST, Rejection};
+use super::ledger::{MOST, Rejection, no_room};
 use super::{DataError, DataHint, IdType};
-use crate::interactions::{Id, Ids};
+use crate::interactions::{Id, Ids, shortest_integer};
 
 /// Room for an integer written out.
 #[derive(Default)]
@@ -104,7 +104,7 @@ impl Interner {
             (Known::Texts { .. }, Field::Unsigned(id)) if is_told => {
                 self.locate_text(digits.write(id, false), column)
             }
-            (Known::Undecided, Field::Plain(id)) => match canonical_integer(id) {
+            (Known::Undecided, Field::Plain(id)) => match shortest_integer(id) {
                 Some(id) => Ok(self.locate_integer(id)),
                 None => self.locate_text(id, column),
             },
@@ -141,7 +141,7 @@ impl Interner {
         field: Field<'_>,
         column: &str,
     ) -> Result<Located<'a>, Box<Fault>> {
-        match canonical_integer(id) {
+        match shortest_integer(id) {
             Some(id) => Ok(self.locate_integer(id)),
             None => Err(Box::new(self.fault(field, column))),
         }
@@ -239,12 +239,22 @@ impl Interner {
                 _ => Known::Integers(Vec::new()),
             };
         }
+        let what = self.what();
+        let no_room = |size: usize| no_room(what, number as usize, size);
         match (&mut self.known, new) {
             (Known::Integers(ids), Located::NewInteger(id, hash)) => {
+                ids.try_reserve(1).map_err(|_| no_room(size_of::<i64>()))?;
+                let hash_of = |&number: &u32| hasher.hash_one(ids[number as usize]);
+                self.numbers.try_reserve(1, hash_of).map_err(|_| no_room(size_of::<u32>()))?;
                 ids.push(*id);
                 self.numbers.insert_unique(*hash, number, |&number| hasher.hash_one(ids[number as usize]));
             }
             (Known::Texts { text, ends }, Located::NewText(id, hash)) => {
+                let length = text.len().div_ceil(ends.len().max(1));
+                text.try_reserve(id.len()).map_err(|_| no_room(length))?;
+                ends.try_reserve(1).map_err(|_| no_room(size_of::<usize>()))?;
+                let hash_of = |&number: &u32| hasher.hash_one(&text.as_bytes()[span(ends, number)]);
+                self.numbers.try_reserve(1, hash_of).map_err(|_| no_room(size_of::<u32>()))?;
                 text.push_str(id);
                 ends.push(text.len());
                 self.numbers.insert_unique(*hash, number, |&number| {
@@ -291,40 +301,16 @@ fn sorted<K: Ord>(count: usize, key: impl Fn(u32) -> K) -> (Vec<u32>, Vec<u32>) 
     (order, ranks)
 }
 
-/// An integer in its one shortest spelling, so that the id can be written back as it was.
-fn canonical_integer(text: &[u8]) -> Option<i64> {
-    let (digits, is_negative) = match text {
-        [b'-', digits @ ..] => (digits, true),
-        digits => (digits, false),
-    };
-    if digits.is_empty() || digits.len() > 19 || (digits[0] == b'0' && (digits.len() > 1 || is_negative)) {
-        return None;
-    }
-    let mut magnitude = 0u64;
-    for &digit in digits {
-        if !digit.is_ascii_digit() {
-            return None;
-        }
-        // 19 digits always fit.
-        magnitude = magnitude * 10 + u64::from(digit - b'0');
-    }
-    if is_negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_the_shortest_spelling_is_an_integer() {
+    fn digits_are_those_of_the_integer() {
         for id in [0, 1, -1, 42, i64::MAX, i64::MIN] {
-            assert_eq!(canonical_integer(id.to_string().as_bytes()), Some(id));
             let mut digits = Digits::default();
             assert_eq!(digits.write(id.unsigned_abs(), id < 0), id.to_string().as_bytes());
         }
         assert_eq!(Digits::default().write(u64::MAX, false), u64::MAX.to_string().as_bytes());
-        for text in ["", "-", "-0", "007", "+7", " 7", "7.0", "9223372036854775808", "-9223372036854775809"] {
-            assert_eq!(canonical_integer(text.as_bytes()), None, "{text}");
-        }
     }
 }

@@ -21,6 +21,12 @@ pub(super) enum Rejection {
     Log(DataError),
 }
 
+/// That there is no memory for more than so many of something, of which there would be twice as many next.
+#[cold]
+pub(super) fn no_room(what: &'static str, count: usize, size: usize) -> Rejection {
+    Rejection::Log(DataError::NoRoom { what, count, bytes: 2 * (count * size) as u64 })
+}
+
 impl From<Box<Fault>> for Rejection {
     fn from(fault: Box<Fault>) -> Self {
         Rejection::Row(fault)
@@ -88,6 +94,8 @@ impl Ledger {
         if self.rows.len() == MOST {
             return Err(Rejection::Log(DataError::TooMany { what: "rows", limit: MOST as u64 }));
         }
+        let room = self.rows.try_reserve(1);
+        room.map_err(|_| no_room("rows", self.rows.len(), size_of::<Interaction>()))?;
         let user = UserIndex(self.users.settle(user)?);
         let item = ItemIndex(self.items.settle(item)?);
         self.rows.push(Interaction { user, item, time: Timestamp(time) });

@@ -63,11 +63,13 @@ pub use options::{FileReport, IdType, ReadOptions, ReadReport, TimeUnit};
 pub use recommendations::{
     ExplanationRow, RecommendationColumns, RecommendationFormat, RecommendationRow, RecommendationWriter,
 };
+pub use source::read_text;
 pub use titles::{Titles, read_titles};
 pub use user_histories::{HistoryOptions, UserHistories, UserHistory};
 pub use write::{LogFormat, write_log};
 
 pub(crate) use arrow::moments;
+pub(crate) use source::{Content, read_content};
 
 use crate::interactions::Interactions;
 use crate::monitor::{Monitor, check_cancelled};

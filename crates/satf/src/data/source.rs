@@ -6,16 +6,19 @@ use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memchr_iter};
 
-use super::error::{TrailingBytes, is_cancelled};
+use super::error::{Fault, TrailingBytes, is_cancelled, shown};
 use super::waiting::Waiting;
 use super::{DataError, gzip};
-use crate::monitor::{Monitor, check_cancelled};
+use crate::monitor::{Monitor, OnlyCancels, check_cancelled};
 
 /// What is read to tell packed files and Parquet from text.
 pub(super) const MAGIC_LENGTH: u64 = 4;
 
 /// The most bytes a line, or a quoted record of several lines, may have.
 pub(super) const LONGEST_LINE: usize = 16 << 20;
+
+/// The most bytes back that zstd data may refer to, which all are kept in memory: what the decoder allows by itself.
+const LARGEST_WINDOW: u64 = 128 << 20;
 
 /// How much is read at once: small enough for the cache, large enough to make system calls rare.
 const CHUNK: usize = 256 << 10;
@@ -72,6 +75,17 @@ impl<'a> Source<'a> {
             Source::new(path, Waiting::new(|| File::open(owned), monitor).map_err(failed)?, monitor)?;
         source.backing = Backing::Pipe;
         Ok(source)
+    }
+
+    /// The same for a file that may be empty: none then.
+    pub(super) fn open_unless_empty(
+        path: &Path,
+        monitor: &'a dyn Monitor,
+    ) -> Result<Option<Self>, DataError> {
+        match Source::open(path, monitor) {
+            Err(DataError::Empty { .. }) => Ok(None),
+            source => source.map(Some),
+        }
     }
 
     /// The same from a reader that may keep us waiting, such as standard input; `path` is what messages call it.
@@ -312,6 +326,10 @@ impl<'a> Source<'a> {
                 let begin = trailing.map(|trailing| trailing.begin.as_str().into());
                 DataError::Trailing { path, compression, line, begin }
             }
+            // The decoder's own words for it; it has no kind.
+            Some("zstd") if error.to_string().contains("requires too much memory") => {
+                DataError::WindowTooLarge { path, limit: LARGEST_WINDOW }
+            }
             Some(compression) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 DataError::Truncated { path, compression, line }
             }
@@ -329,6 +347,50 @@ impl<'a> Source<'a> {
             && self.text_bytes > 0
             && error.to_string().contains("Unknown frame descriptor")
     }
+}
+
+/// What is in a file.
+pub(crate) enum Content {
+    /// Parquet, which is read from its end, or something with its magic number.
+    Parquet,
+    /// Everything else: the bytes, unpacked if they were packed, without a byte order mark.
+    Bytes(Vec<u8>),
+}
+
+/// Reads all of a file, which may be packed, empty, or a pipe. The monitor may stop the reading.
+pub(crate) fn read_content(path: &Path, monitor: &dyn Monitor) -> Result<Content, DataError> {
+    let monitor = OnlyCancels(monitor);
+    let mut content = Vec::new();
+    let Some(mut source) = Source::open_unless_empty(path, &monitor)? else {
+        return Ok(Content::Bytes(content));
+    };
+    if source.is_parquet() {
+        return Ok(Content::Parquet);
+    }
+    loop {
+        let chunk = source.chunk()?;
+        if chunk.is_empty() {
+            return Ok(Content::Bytes(content));
+        }
+        content.extend_from_slice(chunk);
+        let count = chunk.len();
+        source.consume(count);
+    }
+}
+
+/// Reads a text whole, such as a list of ids or a configuration: plain, gzip or zstd, from a file or a pipe, without a byte order
+/// mark. An empty file is an empty text. The monitor may stop the reading.
+pub fn read_text(path: &Path, monitor: &dyn Monitor) -> Result<String, DataError> {
+    let Content::Bytes(content) = read_content(path, monitor)? else {
+        return Err(Fault::of_line("a Parquet file", "text").at(path, 1));
+    };
+    String::from_utf8(content).map_err(|error| {
+        let (valid, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+        let line = memchr_iter(b'\n', valid).count() as u64 + 1;
+        let begin = memchr::memrchr(b'\n', valid).map_or(0, |at| at + 1);
+        let end = valid.len() + memchr(b'\n', rest).unwrap_or(rest.len());
+        Fault::of_line(shown(&error.as_bytes()[begin..end]), "valid UTF-8").at(path, line)
+    })
 }
 
 /// Whether a file begins as zstd does: with data, or with a frame to skip, which other programs put their notes in.
@@ -390,6 +452,22 @@ mod tests {
         content.extend(b"\nshort\n");
         content.extend(&long);
         assert_eq!(lines(&content), vec![(1, long.clone()), (2, b"short".to_vec()), (3, long)]);
+    }
+
+    #[test]
+    fn texts_come_whole_and_without_a_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |content: &[u8]| {
+            let path = folder.path().join("list");
+            std::fs::write(&path, content).unwrap();
+            read_text(&path, &()).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(b"").unwrap(), "");
+        assert_eq!(read(b"\xEF\xBB\xBFa\r\nb").unwrap(), "a\r\nb");
+        let long = "x\n".repeat(CHUNK);
+        assert_eq!(read(&zstd::encode_all(long.as_bytes(), 1).unwrap()).unwrap(), long);
+        let message = read(b"a\nb\xffc\nd").unwrap_err();
+        assert!(message.contains("line 2") && message.contains("\"b\\xffc\""), "{message}");
     }
 
     #[test]

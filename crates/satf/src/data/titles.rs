@@ -9,6 +9,7 @@ use super::format::guess_delimiter;
 use super::records::{Records, Splitting};
 use super::source::Source;
 use crate::interactions::{Id, Ids, ItemIndex};
+use crate::monitor::{Monitor, OnlyCancels};
 
 /// Names of the title's column, the surest first, as [`normalized`] spells them.
 const TITLE_NAMES: [&str; 8] =
@@ -39,9 +40,10 @@ impl Titles {
 
 /// Reads the titles of a catalogue's items from a CSV or TSV file, plain, gzip or zstd: a column with the item and one
 /// with its title, told by their names, or the first two. Items that the catalogue does not know are passed over; of
-/// several titles the first counts.
-pub fn read_titles(path: &Path, catalog: &Ids) -> Result<Titles, DataError> {
-    let mut source = Source::open(path, &())?;
+/// several titles the first counts. An empty file holds none. The monitor may stop the reading.
+pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<Titles, DataError> {
+    let monitor = OnlyCancels(monitor);
+    let Some(mut source) = Source::open_unless_empty(path, &monitor)? else { return Ok(Titles::default()) };
     if source.is_parquet() {
         return Err(
             Fault::of_line("a Parquet file", "CSV with a column of items and one of titles").at(path, 1)
@@ -65,14 +67,13 @@ pub fn read_titles(path: &Path, catalog: &Ids) -> Result<Titles, DataError> {
             let names: Vec<String> = (0..record.len()).map(text).collect();
             let title = TITLE_NAMES.iter().find_map(|name| names.iter().position(|n| normalized(n) == *name));
             let item = columns::common(&names, Role::Item);
-            // Words such as `book` name columns, and are ids as well.
-            let is_name = |at: usize| catalog.find(Id::Text(&names[at])).is_none();
-            let has_header = title.is_some()
-                || item.is_some_and(is_name)
-                || names.iter().any(|name| columns::is_sure_name(name));
-            let item = item.filter(|_| has_header);
+            let names_columns =
+                title.is_some() || item.is_some() || names.iter().any(|name| columns::is_sure_name(name));
             let item = item.unwrap_or(usize::from(title == Some(0)));
-            let chosen = (item, title.unwrap_or(usize::from(item == 0)));
+            // Words such as `book` and `name` name columns, and are ids and titles as well: an item that is known is no name.
+            let has_header = names_columns && catalog.find(Id::Text(&names[item])).is_none();
+            let named = (item, title.unwrap_or(usize::from(item == 0)));
+            let chosen = if has_header { named } else { (0, 1) };
             layout = Some(chosen);
             if has_header {
                 continue;
@@ -103,7 +104,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("titles.csv");
         std::fs::write(&path, content).unwrap();
-        let titles = read_titles(&path, &Ids::Integers(vec![3, 5, 9])).unwrap();
+        let titles = read_titles(&path, &Ids::Integers(vec![3, 5, 9]), &()).unwrap();
         (0..3).map(|item| titles.get(ItemIndex(item)).map(str::to_owned)).collect()
     }
 
@@ -116,11 +117,20 @@ mod tests {
     }
 
     #[test]
+    fn a_title_that_is_a_word_for_titles_is_no_header() {
+        let expected = vec![Some("Name".to_owned()), None, Some("Lamp".to_owned())];
+        assert_eq!(titles("3,Name\n9,Lamp\n"), expected);
+        assert_eq!(titles("id,Name\n3,Name\n9,Lamp\n"), expected);
+        assert_eq!(titles(""), vec![None; 3]);
+    }
+
+    #[test]
     fn an_item_may_be_called_as_a_column_or_have_spaces_around_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("titles.csv");
         std::fs::write(&path, "book,A book\n pen,A pen\n").unwrap();
-        let titles = read_titles(&path, &Ids::Texts(vec![" pen".into(), "book".into()])).unwrap();
+        let catalog = Ids::Texts(vec![" pen".into(), "book".into()]);
+        let titles = read_titles(&path, &catalog, &()).unwrap();
         assert_eq!((titles.get(ItemIndex(0)), titles.get(ItemIndex(1))), (Some("A pen"), Some("A book")));
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
@@ -38,7 +39,40 @@ pub enum LogFormat {
     Csv,
 }
 
-/// Writes a prepared log, rows in order, with the columns `user_id`, `item_id` and `timestamp`. The monitor may stop it.
+impl LogFormat {
+    /// The format that a file's name asks for: CSV for `.csv`, `.csv.gz` and `.csv.zst`, Parquet for `.parquet`, `.pq` and names without
+    /// an ending. None for any other: a file should be what its name says.
+    pub fn of(path: &Path) -> Option<Self> {
+        let is_packed = Packing::of(path) != Packing::None;
+        let name = if is_packed { Path::new(path.file_stem()?) } else { path };
+        match name.extension().map(|ending| ending.to_string_lossy().to_lowercase()).as_deref() {
+            Some("csv") => Some(LogFormat::Csv),
+            Some("parquet" | "pq") | None if !is_packed => Some(LogFormat::Parquet),
+            _ => None,
+        }
+    }
+}
+
+/// How a file of text is packed, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packing {
+    None,
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    fn of(path: &Path) -> Self {
+        match path.extension() {
+            Some(ending) if ending.eq_ignore_ascii_case("gz") => Packing::Gzip,
+            Some(ending) if ending.eq_ignore_ascii_case("zst") => Packing::Zstd,
+            _ => Packing::None,
+        }
+    }
+}
+
+/// Writes a prepared log, rows in order, with the columns `user_id`, `item_id` and `timestamp`. CSV is packed if the name ends in `.gz` or
+/// `.zst`. The monitor may stop it.
 pub fn write_log(
     log: &Interactions,
     path: &Path,
@@ -47,7 +81,19 @@ pub fn write_log(
 ) -> Result<(), DataError> {
     let written = write_atomically(path, |writer| match format {
         LogFormat::Parquet => write_parquet(log, writer, monitor),
-        LogFormat::Csv => write_csv(log, writer, monitor),
+        LogFormat::Csv => match Packing::of(path) {
+            Packing::None => write_csv(log, writer, monitor),
+            Packing::Gzip => {
+                let mut packed = GzEncoder::new(writer, flate2::Compression::default());
+                write_csv(log, &mut packed, monitor)?;
+                packed.finish().map(drop)
+            }
+            Packing::Zstd => {
+                let mut packed = zstd::Encoder::new(writer, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+                write_csv(log, &mut packed, monitor)?;
+                packed.finish().map(drop)
+            }
+        },
     });
     written.map_err(|source| DataError::write(path, source))
 }
@@ -103,7 +149,7 @@ fn id_array(ids: &Ids, rows: &[Interaction], index: impl Fn(&Interaction) -> usi
     }
 }
 
-fn write_csv(log: &Interactions, writer: &mut BufWriter<File>, monitor: &dyn Monitor) -> io::Result<()> {
+fn write_csv(log: &Interactions, writer: &mut dyn Write, monitor: &dyn Monitor) -> io::Result<()> {
     refuse_nul(log.users())?;
     refuse_nul(log.items())?;
     let has_times = log.clock() == Clock::Calendar;
@@ -159,5 +205,23 @@ fn refuse_nul(ids: &Ids) -> io::Result<()> {
             "an id has a NUL byte, which CSV cannot carry; write Parquet instead",
         )),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_what_its_name_says() {
+        for name in ["a.csv", "a.CSV", "a.csv.gz", "a.b.csv.zst"] {
+            assert_eq!(LogFormat::of(Path::new(name)), Some(LogFormat::Csv), "{name}");
+        }
+        for name in ["a.parquet", "a", "folder.csv/a", "a.pq"] {
+            assert_eq!(LogFormat::of(Path::new(name)), Some(LogFormat::Parquet), "{name}");
+        }
+        for name in ["a.gz", "a.parquet.gz", "a.tsv", "a.jsonl.gz", "a.txt", "a.csv.gz.zst"] {
+            assert_eq!(LogFormat::of(Path::new(name)), None, "{name}");
+        }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,11 +23,10 @@ use parquet::file::properties::WriterProperties;
 use super::evaluation::Evaluation;
 use super::event_times::{self, EventTimes, Reading};
 use super::metrics::Metric;
-use crate::data::{moments, time, write_atomically};
+use crate::data::{Content, DataError, moments, read_content, time, write_atomically};
 use crate::interactions::Ids;
+use crate::monitor::Monitor;
 use crate::prepare::Partition;
-
-const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
 
 /// The column of times.
 const TIME: &str = "timestamp";
@@ -62,6 +61,9 @@ pub enum PerEventError {
         /// Events of the holdout.
         events: usize,
     },
+    /// The file cannot be read.
+    #[error("{0}")]
+    Read(#[from] DataError),
     /// Two files without a common event or metric.
     #[error("{} and {} have no {what} in common: were they made on the same log and split?", first.display(), second.display())]
     NothingInCommon {
@@ -205,25 +207,21 @@ fn write_csv(writer: &mut BufWriter<File>, table: &RecordBatch) -> io::Result<()
 }
 
 impl PerEvent {
-    /// Reads a file that [`write_per_event`] wrote.
-    pub fn read(path: &Path) -> Result<Self, PerEventError> {
+    /// Reads a file that [`write_per_event`] wrote; CSV may have been packed since, by gzip or zstd, and may come through a pipe. The
+    /// monitor may stop the reading.
+    pub fn read(path: &Path, monitor: &dyn Monitor) -> Result<Self, PerEventError> {
         let io_error = |source| PerEventError::Io { path: path.to_owned(), source };
         let content = |reason: String| PerEventError::Content { path: path.to_owned(), reason };
-        let mut file = File::open(path).map_err(io_error)?;
-        let mut magic = [0u8; 4];
-        let is_parquet = match file.read_exact(&mut magic) {
-            Ok(()) => &magic == PARQUET_MAGIC,
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
-            Err(error) => return Err(io_error(error)),
-        };
-        if file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0) {
-            return Err(content("it is empty".to_owned()));
-        }
-        file.rewind().map_err(io_error)?;
-        let columns = if is_parquet {
-            parquet_columns(file).map_err(|e| content(e.to_string()))?
-        } else {
-            csv_columns(file).map_err(|e| content(e.to_string()))?
+        let columns = match read_content(path, monitor)? {
+            Content::Bytes(bytes) if bytes.is_empty() => return Err(content("it is empty".to_owned())),
+            Content::Bytes(bytes) => csv_columns(&bytes).map_err(|e| content(e.to_string()))?,
+            Content::Parquet => {
+                if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+                    return Err(DataError::NotSeekable { path: path.to_owned() }.into());
+                }
+                let file = File::open(path).map_err(io_error)?;
+                parquet_columns(file).map_err(|e| content(e.to_string()))?
+            }
         };
 
         let column = |name: &str| {
@@ -349,8 +347,8 @@ fn parquet_columns(file: File) -> Result<TextColumns, ParquetError> {
     Ok(columns)
 }
 
-fn csv_columns(file: File) -> Result<TextColumns, csv::Error> {
-    let mut reader = csv::Reader::from_reader(file);
+fn csv_columns(text: &[u8]) -> Result<TextColumns, csv::Error> {
+    let mut reader = csv::Reader::from_reader(text);
     let mut columns: TextColumns =
         reader.headers()?.iter().map(|name| (name.to_owned(), Vec::new())).collect();
     for record in reader.records() {
@@ -392,7 +390,7 @@ mod tests {
         let (parquet, csv) = (folder.path().join("a.parquet"), folder.path().join("b.csv"));
         write_per_event(&parquet, &partition, &first).unwrap();
         write_per_event(&csv, &partition, &second).unwrap();
-        let (a, b) = (PerEvent::read(&parquet).unwrap(), PerEvent::read(&csv).unwrap());
+        let (a, b) = (PerEvent::read(&parquet, &()).unwrap(), PerEvent::read(&csv, &()).unwrap());
         let paired = a.pair(&b).unwrap();
         assert_eq!((a.len(), paired.unpaired), (first.ranks.len(), 0));
         assert_eq!(paired.metrics.len(), 6);
@@ -418,7 +416,7 @@ mod tests {
             ("PAR1 but cut short", "arquet"),
         ] {
             std::fs::write(&path, content).unwrap();
-            let message = PerEvent::read(&path).unwrap_err().to_string();
+            let message = PerEvent::read(&path, &()).unwrap_err().to_string();
             assert!(message.contains(reason), "{content:?}: {message}");
         }
     }

@@ -207,12 +207,13 @@ impl Ids {
         }
     }
 
-    /// The index of `id`, if it is known. An integer looked up among strings is compared as text.
+    /// The index of `id`, if it is known. An integer looked up among strings is compared as text; a text looked up among integers is one
+    /// in its shortest spelling only, as in a log: `7`, but not `07` or `+7`.
     pub fn find(&self, id: Id<'_>) -> Option<usize> {
         match (self, id) {
             (Ids::Integers(ids), Id::Integer(id)) => ids.binary_search(&id).ok(),
             (Ids::Integers(ids), Id::Text(id)) => {
-                let number: i64 = id.parse().ok()?;
+                let number = shortest_integer(id.as_bytes())?;
                 ids.binary_search(&number).ok()
             }
             (Ids::Texts(ids), Id::Text(id)) => ids.binary_search_by(|known| (**known).cmp(id)).ok(),
@@ -245,9 +246,42 @@ impl Ids {
     }
 }
 
+/// An integer in its one shortest spelling, so that the id can be written back as it was.
+pub(crate) fn shortest_integer(text: &[u8]) -> Option<i64> {
+    let (digits, is_negative) = match text {
+        [b'-', digits @ ..] => (digits, true),
+        digits => (digits, false),
+    };
+    if digits.is_empty() || digits.len() > 19 || (digits[0] == b'0' && (digits.len() > 1 || is_negative)) {
+        return None;
+    }
+    let mut magnitude = 0u64;
+    for &digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        // 19 digits always fit.
+        magnitude = magnitude * 10 + u64::from(digit - b'0');
+    }
+    if is_negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_shortest_spelling_is_an_integer() {
+        for id in [0, 1, -1, 42, i64::MAX, i64::MIN] {
+            assert_eq!(shortest_integer(id.to_string().as_bytes()), Some(id));
+        }
+        let integers = Ids::Integers(vec![i64::MIN, -7, 0, 7, i64::MAX]);
+        for text in ["", "-", "-0", "007", "+7", " 7", "7.0", "9223372036854775808", "-9223372036854775809"] {
+            assert_eq!(shortest_integer(text.as_bytes()), None, "{text}");
+            assert_eq!(integers.find(Id::Text(text)), None, "{text}");
+        }
+        assert_eq!(integers.find(Id::Text("-7")), Some(1));
+    }
 
     #[test]
     fn ids_are_found_whatever_their_spelling() {

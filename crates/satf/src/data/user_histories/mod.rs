@@ -76,7 +76,8 @@ impl Default for HistoryOptions {
 /// memory; otherwise, and for a pipe, rows are sorted in temporary files.
 ///
 /// An id that is null, empty, a fraction or a truth value is an error with its place, or counted if bad rows may be skipped. A
-/// history that is null or empty is a history without items.
+/// history that is null or empty is a history without items. A file without any row, such as a header alone, is an error, as it is for
+/// a log.
 pub struct UserHistories<'a> {
     rows: Rows<'a>,
     resolver: Resolver<'a>,
@@ -85,6 +86,8 @@ pub struct UserHistories<'a> {
     file: Option<PathBuf>,
     wanted: Wanted,
     monitor: &'a dyn Monitor,
+    /// Whether there was a row, be it a bad one.
+    has_rows: bool,
     is_read: bool,
     is_over: bool,
 }
@@ -120,6 +123,7 @@ impl<'a> UserHistories<'a> {
             file,
             wanted,
             monitor,
+            has_rows: false,
             is_read: false,
             is_over: false,
         })
@@ -147,13 +151,18 @@ impl<'a> UserHistories<'a> {
                 check_cancelled(self.monitor)?;
             }
             let resolver = &mut self.resolver;
-            match self.rows.next(|columns, row| (row.position, resolver.take(columns, &row)))? {
+            let next = self.rows.next(|columns, row| (row.position, resolver.take(columns, &row)))?;
+            self.has_rows |= !matches!(next, Next::End);
+            match next {
                 Next::Row((_, Ok(Some(history)))) => return Ok(Some(history)),
                 Next::Row((_, Ok(None))) => {}
                 Next::Row((position, Err(Rejection::Row(fault)))) | Next::Bad(position, fault) => {
                     self.tolerance.reject(fault.at(self.rows.path(), position))?;
                 }
                 Next::Row((_, Err(Rejection::Log(error)))) => return Err(error),
+                Next::End if !self.has_rows => {
+                    return Err(DataError::NoRows { path: Some(self.rows.path().to_owned()) });
+                }
                 Next::End => {
                     self.is_read = true;
                     self.resolver.grouping.finish()?;
