@@ -59,7 +59,11 @@ impl<T: Number> Gradient<T> {
             .enumerate()
             .map(|(number, group)| {
                 let rows = group.rows.clone().map(|row| (batch.inputs[row], batch.positions[row]));
-                self.pass(parameters, group, of_group(number)).forward(embed(parameters, rows))
+                self.pass(parameters, group, of_group(number)).forward(embed(
+                    parameters.array(Array::ItemEmbeddings),
+                    parameters,
+                    rows,
+                ))
             })
             .unzip();
 

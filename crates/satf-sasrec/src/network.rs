@@ -211,14 +211,14 @@ struct BlockTrace<T> {
     inner: Vec<T>,
 }
 
-/// $\sqrt d \, e_j + p$ for every row: its item and its position.
+/// $\sqrt d \, e_j + p$ for every row: its item and its position. The embeddings of all items come apart from the other parameters.
 pub(crate) fn embed<T: Number>(
+    items: &[T],
     parameters: &Parameters<T>,
     rows: impl ExactSizeIterator<Item = (u32, u32)>,
 ) -> Vec<T> {
     let width = parameters.sizes.hidden;
-    let (items, positions) =
-        (parameters.array(Array::ItemEmbeddings), parameters.array(Array::PositionEmbeddings));
+    let positions = parameters.array(Array::PositionEmbeddings);
     let scale = T::of(width as f64).root();
     let mut embedded = Vec::with_capacity(rows.len() * width);
     for (item, position) in rows {

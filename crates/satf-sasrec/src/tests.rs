@@ -112,7 +112,7 @@ fn the_way_back_equals_finite_differences_of_every_input_and_weight() {
     let mut parameters = random_parameters(sizes, 2);
     let meter = Meter::default();
     let rows: Vec<(u32, u32)> = (0..20).map(|at| (at * 5 % 9, at % 12)).collect();
-    let mut inputs = embed(&parameters, rows.into_iter());
+    let mut inputs = embed(parameters.array(Array::ItemEmbeddings), &parameters, rows.into_iter());
     let of_hidden: Vec<f64> = (0..120).map(|at| f64::from(at * 37 % 101) / 50.0 - 1.0).collect();
     for dropout in [0.0, 0.4] {
         let pass = |parameters: &Parameters<f64>, inputs: &[f64]| {
@@ -165,7 +165,8 @@ fn hidden_states(parameters: &Parameters<f64>, sequences: &[Vec<u32>]) -> Vec<Ve
         ends.push(rows.len());
     }
     let pass = Pass { parameters, ends: &ends, dropout: None, meter: &Meter::default() };
-    let (states, _) = pass.forward(embed(parameters, rows.into_iter()));
+    let (states, _) =
+        pass.forward(embed(parameters.array(Array::ItemEmbeddings), parameters, rows.into_iter()));
     let starts = std::iter::once(0).chain(ends.iter().copied());
     starts.zip(&ends).map(|(start, end)| states[start * sizes.hidden..end * sizes.hidden].to_vec()).collect()
 }
@@ -262,7 +263,7 @@ fn the_last_state_alone_equals_that_of_all_states() {
             let rows = sequence.iter().enumerate().map(|(at, &item)| (item, 90 - len + at as u32));
             let (ends, meter) = ([sequence.len()], Meter::default());
             let pass = Pass { parameters: &parameters, ends: &ends, dropout: None, meter: &meter };
-            let last = pass.last_state(embed(&parameters, rows));
+            let last = pass.last_state(embed(parameters.array(Array::ItemEmbeddings), &parameters, rows));
             let distance =
                 last.iter().zip(&all[all.len() - 8..]).fold(0f64, |most, (a, b)| most.max((a - b).abs()));
             assert!(last.len() == 8 && distance < 1e-12, "{len} items: {distance}");

@@ -15,6 +15,8 @@ mod ids;
 
 use std::sync::Arc;
 
+use bytemuck::{Pod, Zeroable};
+
 pub use history::OwnedHistory;
 pub use history_view::History;
 pub(crate) use ids::shortest_integer;
@@ -25,7 +27,8 @@ pub use ids::{AsId, Id, Ids, OwnedId};
 pub struct UserIndex(pub u32);
 
 /// An item, as the rank of its id in one catalogue: that of a log or, after a split, that of its training part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+#[repr(transparent)]
 pub struct ItemIndex(pub u32);
 
 impl UserIndex {

@@ -338,6 +338,70 @@ fn what_is_no_model_is_told_apart() {
     );
 }
 
+/// Where the values of a file begin, and the header before them.
+fn header(bytes: &[u8]) -> (usize, Value) {
+    let end = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    (end, serde_json::from_slice(&bytes[8..end]).unwrap())
+}
+
+#[test]
+fn arrays_are_aligned_and_files_where_they_are_not_are_read_too() {
+    const CHECKSUM: std::ops::Range<usize> = 37..101;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.satf");
+    for entry in Registry::default().models() {
+        for texts in [false, true] {
+            let model = train(entry, &histories(texts));
+            model.save(&path).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            let (start, header) = header(&bytes);
+            for (name, array) in
+                header.as_object().unwrap().iter().filter(|(name, _)| *name != "__metadata__")
+            {
+                let dtype = array["dtype"].as_str().unwrap();
+                let bits: u64 = dtype.trim_start_matches(char::is_alphabetic).parse().unwrap();
+                let at = start as u64 + array["data_offsets"][0].as_u64().unwrap();
+                assert!(at.is_multiple_of(bits / 8), "{}: {name} of {dtype} at byte {at}", entry.name);
+            }
+            let expected = lists(&model, &Filters::default());
+            for spaces in [1, 2, 4] {
+                let mut moved = bytes[..start].to_vec();
+                moved[..8].copy_from_slice(&(start as u64 - 8 + spaces).to_le_bytes());
+                moved.extend((0..spaces).map(|_| b' '));
+                moved.extend(&bytes[start..]);
+                moved[CHECKSUM].fill(b'0');
+                let checksum = blake3::hash(&moved).to_hex();
+                moved[CHECKSUM].copy_from_slice(checksum.as_bytes());
+                let path = folder.path().join("moved.satf");
+                std::fs::write(&path, moved).unwrap();
+                let loaded = Model::load(&path).unwrap();
+                assert_eq!(lists(&loaded, &Filters::default()), expected, "{}, {spaces} spaces", entry.name);
+                loaded.save(folder.path().join("again.satf")).unwrap();
+                assert!(std::fs::read(folder.path().join("again.satf")).unwrap() == bytes, "{}", entry.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_model_outlives_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.satf");
+    for entry in Registry::default().models() {
+        let model = train(entry, &histories(true));
+        let expected = lists(&model, &Filters::default());
+        model.save(&path).unwrap();
+        let loaded = Model::load(&path).unwrap();
+        // Replaced by another, even by what it is itself, and removed.
+        train(entry, &histories(false)).save(&path).unwrap();
+        assert_eq!(lists(&loaded, &Filters::default()), expected, "{}", entry.name);
+        loaded.save(&path).unwrap();
+        assert_eq!(lists(&Model::load(&path).unwrap(), &Filters::default()), expected, "{}", entry.name);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(lists(&loaded, &Filters::default()), expected, "{}", entry.name);
+    }
+}
+
 #[test]
 fn the_python_package_reads_the_tensors() {
     let script = "import sys, json\nfrom safetensors import safe_open\n\

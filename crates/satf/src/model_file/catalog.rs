@@ -1,7 +1,7 @@
 //! Item ids as arrays.
 
 use crate::interactions::Ids;
-use crate::models::{StoredTensors, Tensor, TensorError};
+use crate::models::{Array, StoredTensors, Tensor, TensorError};
 
 const INTEGERS: &str = "item_ids";
 const BYTES: &str = "item_id_bytes";
@@ -13,12 +13,12 @@ pub(super) fn tensors(catalog: &Ids) -> Vec<Tensor<'_>> {
         Ids::Integers(ids) => vec![Tensor::list(INTEGERS, ids)],
         Ids::Texts(ids) => {
             let mut bytes: Vec<u8> = Vec::new();
-            let mut offsets = vec![0];
+            let mut offsets = vec![0u64];
             for id in ids {
                 bytes.extend_from_slice(id.as_bytes());
-                offsets.push(bytes.len());
+                offsets.push(bytes.len() as u64);
             }
-            vec![Tensor::list(BYTES, bytes), Tensor::offsets(OFFSETS, &offsets)]
+            vec![Tensor::list(BYTES, bytes), Tensor::list(OFFSETS, offsets)]
         }
     }
 }
@@ -35,13 +35,13 @@ pub(super) fn restore(tensors: &StoredTensors<'_>) -> Result<Ids, TensorError> {
             None => Ok(Ids::Integers(ids)),
         };
     }
-    let bytes: Vec<u8> = tensors.values(BYTES, &[None])?;
+    let bytes: Array<u8> = tensors.array(BYTES, &[None])?;
     let offsets = tensors.offsets(OFFSETS, None, bytes.len())?;
     let ids = offsets
         .windows(2)
         .enumerate()
         .map(|(at, ends)| {
-            let text = std::str::from_utf8(&bytes[ends[0]..ends[1]]);
+            let text = std::str::from_utf8(&bytes[ends[0] as usize..ends[1] as usize]);
             text.map(Box::from)
                 .map_err(|_| TensorError::new(BYTES, format!("id {at} in another encoding"), "UTF-8"))
         })

@@ -21,7 +21,14 @@
 //! items of whole histories.
 //!
 //! A file is written whole or not at all. It is read through a memory map: lengths are checked against the file
-//! before anything is allocated, then the checksum, then every array against type, shape and range.
+//! before anything is allocated, then the checksum, then every array against type, shape and range. Arrays of values of eight
+//! bytes come first, then those of four, two and one, behind a header that is padded to a multiple of eight: so every array is
+//! aligned, and a loaded model uses it where it lies in the map. Files whose arrays are not aligned are read too; those arrays are
+//! copied.
+//!
+//! A model that was loaded refers to its file for as long as it lives. **Never change such a file in place**: write another one and
+//! rename it over the first, as [`Model::save`](crate::recommend::Model::save) does; who has the old one goes on with it. A file that
+//! is cut short or overwritten under a loaded model makes the process end with a bus error, or scores wrong.
 
 mod catalog;
 mod error;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use memmap2::Mmap;
 use safetensors::SafeTensors;
@@ -13,13 +14,15 @@ use super::{CHECKSUM_AT, CHECKSUM_DIGITS, FORMAT, FORMAT_VERSION, HEADER_START};
 use super::{Manifest, ModelFileError, catalog, foreign};
 use crate::byte_size::ByteSize;
 use crate::interactions::Ids;
-use crate::models::{Recommender, Registry, StoredTensor, StoredTensors, TensorError, TensorType};
+use crate::models::{
+    Array, Recommender, Registry, SharedBytes, StoredTensor, StoredTensors, TensorError, TensorType,
+};
 
 /// A model file, read.
 pub(crate) struct Content {
     pub(crate) manifest: Manifest,
     pub(crate) items: Ids,
-    pub(crate) item_counts: Vec<u32>,
+    pub(crate) item_counts: Array<u32>,
     pub(crate) model: Box<dyn Recommender>,
     pub(crate) learned_keys: Vec<&'static str>,
 }
@@ -42,18 +45,22 @@ pub(crate) fn read(path: &Path, registry: &Registry) -> Result<Content, ModelFil
         }
         return Err(not_a_model(path, foreign::describe(&bytes)));
     }
-    // SAFETY: the map is read here and dropped before this function returns; nothing refers to it afterwards. Model files
-    // are replaced by renaming, never written in place, so the bytes do not change under it.
+    // SAFETY: the map lives for as long as the arrays of the model refer to it (`SharedBytes` counts them), is never written to,
+    // and any bytes are values of the types it is cast to, all of them integers and floating-point numbers. What remains is that
+    // the bytes must not change under it: model files are replaced by renaming, never written in place, as the documentation
+    // of `Model::load` and of this module demands of others too.
     #[allow(unsafe_code)]
     let map = unsafe { Mmap::map(&file) }.map_err(io)?;
-    parse(path, &map, registry)
+    parse(path, &(Arc::new(map) as SharedBytes), registry)
 }
 
-/// The model in `bytes`; `path` is for messages.
-fn parse(path: &Path, bytes: &[u8], registry: &Registry) -> Result<Content, ModelFileError> {
+/// The model in a file; `path` is for messages.
+fn parse(path: &Path, file: &SharedBytes, registry: &Registry) -> Result<Content, ModelFileError> {
+    let bytes = (**file).as_ref();
     let header = header_of(path, bytes)?;
     verify_checksum(path, bytes)?;
     let (metadata, tensors) = tensors_of(path, bytes, header)?;
+    let tensors = tensors.within(file);
 
     let invalid = |reason: String| ModelFileError::Header { path: path.to_owned(), reason };
     let manifest = metadata.get("manifest").ok_or_else(|| invalid("it has no manifest".to_owned()))?;

@@ -8,11 +8,10 @@
 //! A batch of $b$ histories is one product of $2nrb$ operations. No user is stored: any list of known items can be
 //! scored, and item $j_l$'s share of item $j$'s score is exactly $w_l \langle P_R[j_l], P_L[j] \rangle$.
 
-use std::sync::Arc;
-
 use faer::{Accum, MatMut, MatRef};
 use rayon::prelude::*;
 
+use super::array::Array;
 use super::batch::check_history;
 use super::lag_weights::LagWeights;
 use super::quantization::{self, Quantization};
@@ -28,9 +27,9 @@ use crate::prepare::History;
 pub struct FoldIn {
     num_items: usize,
     /// $P_L$, row after row.
-    left: Arc<[f32]>,
+    left: Array<f32>,
     /// $P_R$, row after row; the same as the left one where they are equal.
-    right: Arc<[f32]>,
+    right: Array<f32>,
     weights: LagWeights,
     /// In how many bytes the factors are stored: they hold values that this leaves as they are.
     quantization: Quantization,
@@ -57,7 +56,7 @@ impl FoldIn {
         debias: Option<&[f64]>,
         weights: LagWeights,
     ) -> Option<Self> {
-        let scaled = |scale: &(dyn Fn(usize) -> f64 + Sync)| -> Arc<[f32]> {
+        let scaled = |scale: &(dyn Fn(usize) -> f64 + Sync)| -> Array<f32> {
             let mut factor = vec![0f32; num_items * rank];
             let rows = factor.par_chunks_mut(rank.max(1)).enumerate();
             rows.for_each_init(
@@ -73,7 +72,7 @@ impl FoldIn {
         let (left, right) = match debias {
             None => {
                 let both = scaled(&|_| 1.0);
-                (Arc::clone(&both), both)
+                (both.clone(), both)
             }
             // An item that nobody took has no weight: nothing is known of it either way.
             Some(debias) => (
@@ -88,7 +87,13 @@ impl FoldIn {
     ///
     /// # Panics
     /// If the shapes do not fit.
-    pub fn new(num_items: usize, left: Arc<[f32]>, right: Arc<[f32]>, weights: LagWeights) -> Option<Self> {
+    pub fn new(
+        num_items: usize,
+        left: impl Into<Array<f32>>,
+        right: impl Into<Array<f32>>,
+        weights: LagWeights,
+    ) -> Option<Self> {
+        let (left, right) = (left.into(), right.into());
         assert!(
             left.len() == right.len() && left.len().is_multiple_of(num_items.max(1)),
             "factors of one shape"
@@ -129,10 +134,9 @@ impl FoldIn {
     pub(super) fn from_tensors(tensors: &StoredTensors<'_>) -> Result<Self, TensorError> {
         let num_items = tensors.num_items();
         let (left, quantization) = stored_factor(tensors, LEFT, LEFT_SCALES)?;
-        let left: Arc<[f32]> = left.into();
         let right = match tensors.find(RIGHT) {
-            None => Arc::clone(&left),
-            Some(_) => stored_factor(tensors, RIGHT, RIGHT_SCALES)?.0.into(),
+            None => left.clone(),
+            Some(_) => stored_factor(tensors, RIGHT, RIGHT_SCALES)?.0,
         };
         if left.len() != right.len() {
             let rank = |factor: &[f32]| factor.len() / num_items.max(1);
@@ -150,9 +154,9 @@ impl FoldIn {
     /// The same with factors in fewer bytes.
     pub(super) fn rounded(&self, quantization: Quantization) -> Result<Self, &'static str> {
         let rank = self.rank();
-        let rounded = |factor: &[f32]| -> Arc<[f32]> {
+        let rounded = |factor: &Array<f32>| -> Array<f32> {
             match quantization {
-                Quantization::None => factor.into(),
+                Quantization::None => factor.clone(),
                 Quantization::Half => quantization::from_half(&quantization::to_half(factor)).into(),
                 Quantization::Int8 => {
                     let (codes, scales) = quantization::to_int8(factor, rank);
@@ -161,14 +165,14 @@ impl FoldIn {
             }
         };
         let left = rounded(&self.left);
-        let right = if self.shares_a_factor() { Arc::clone(&left) } else { rounded(&self.right) };
+        let right = if self.shares_a_factor() { left.clone() } else { rounded(&self.right) };
         let model = FoldIn::new(self.num_items, left, right, self.weights.clone());
         let model = model.ok_or("its factors are too large for half precision; int8 has no such limit")?;
         Ok(FoldIn { quantization, learned: self.learned.clone(), ..model })
     }
 
     fn shares_a_factor(&self) -> bool {
-        Arc::ptr_eq(&self.left, &self.right)
+        self.left.is_same(&self.right)
     }
 
     fn row<'a>(&self, factor: &'a [f32], item: ItemIndex) -> &'a [f32] {
@@ -376,19 +380,19 @@ fn stored_factor(
     tensors: &StoredTensors<'_>,
     name: &str,
     scales_name: &str,
-) -> Result<(Vec<f32>, Quantization), TensorError> {
+) -> Result<(Array<f32>, Quantization), TensorError> {
     let shape = [Some(tensors.num_items()), None];
     match tensors.find(name).map(|tensor| tensor.kind) {
         Some(TensorType::F16) => {
             let halves = tensors.values(name, &shape)?;
-            Ok((quantization::from_half(&halves), Quantization::Half))
+            Ok((quantization::from_half(&halves).into(), Quantization::Half))
         }
         Some(TensorType::I8) => {
-            let codes: Vec<i8> = tensors.values(name, &shape)?;
-            let scales: Vec<f32> = tensors.per_item(scales_name)?;
-            Ok((quantization::from_int8(&codes, &scales), Quantization::Int8))
+            let codes: Array<i8> = tensors.array(name, &shape)?;
+            let scales: Array<f32> = tensors.per_item(scales_name)?;
+            Ok((quantization::from_int8(&codes, &scales).into(), Quantization::Int8))
         }
-        _ => Ok((tensors.values(name, &shape)?, Quantization::None)),
+        _ => Ok((tensors.array(name, &shape)?, Quantization::None)),
     }
 }
 
@@ -400,7 +404,9 @@ mod tests {
 
     fn model(items: usize, rank: usize, weights: LagWeights) -> FoldIn {
         let value = |i: usize, k: usize, a: usize| ((i * a + k * 17) % 101) as f32 / 77.0 - 0.6;
-        let factor = |a: usize| (0..items).flat_map(|i| (0..rank).map(move |k| value(i, k, a))).collect();
+        let factor = |a: usize| -> Vec<f32> {
+            (0..items).flat_map(|i| (0..rank).map(move |k| value(i, k, a))).collect()
+        };
         FoldIn::new(items, factor(31), factor(13), weights).unwrap()
     }
 

@@ -1,13 +1,14 @@
 //! Which items a user took at all, whatever the order: a binary sparse matrix by rows.
 
+use super::array::Array;
 use crate::interactions::ItemIndex;
 
 /// A binary matrix in compressed rows: row `r` holds ones at the columns `columns[offsets[r]..offsets[r + 1]]`,
 /// ascending.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Incidence {
-    offsets: Vec<usize>,
-    columns: Vec<u32>,
+    offsets: Array<u64>,
+    columns: Array<u32>,
 }
 
 impl Incidence {
@@ -22,19 +23,19 @@ impl Incidence {
             distinct.sort_unstable();
             distinct.dedup();
             columns.extend_from_slice(&distinct);
-            offsets.push(columns.len());
+            offsets.push(columns.len() as u64);
         }
         columns.shrink_to_fit();
-        Incidence { offsets, columns }
+        Incidence { offsets: offsets.into(), columns: columns.into() }
     }
 
     /// Rows as they lie in a file: offsets ascend from 0 to the number of columns, columns ascend in every row.
-    pub(super) fn from_rows(offsets: Vec<usize>, columns: Vec<u32>) -> Self {
+    pub(super) fn from_rows(offsets: Array<u64>, columns: Array<u32>) -> Self {
         Incidence { offsets, columns }
     }
 
     /// Where rows begin and end.
-    pub(super) fn offsets(&self) -> &[usize] {
+    pub(super) fn offsets(&self) -> &[u64] {
         &self.offsets
     }
 
@@ -50,13 +51,13 @@ impl Incidence {
 
     /// The columns with a one in `row`, ascending.
     pub(super) fn row(&self, row: usize) -> &[u32] {
-        &self.columns[self.offsets[row]..self.offsets[row + 1]]
+        &self.columns[self.offsets[row] as usize..self.offsets[row + 1] as usize]
     }
 
     /// Number of ones in each of `num_columns` columns.
     pub(super) fn column_counts(&self, num_columns: usize) -> Vec<u32> {
         let mut counts = vec![0u32; num_columns];
-        for &column in &self.columns {
+        for &column in &*self.columns {
             counts[column as usize] += 1;
         }
         counts
@@ -79,12 +80,13 @@ impl Incidence {
                 }
             }
         }
-        Incidence { offsets, columns }
+        let offsets: Vec<u64> = offsets.into_iter().map(|end| end as u64).collect();
+        Incidence { offsets: offsets.into(), columns: columns.into() }
     }
 
     /// Bytes kept in memory.
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of_val(self.offsets.as_slice()) + size_of_val(self.columns.as_slice())
+        size_of_val(&*self.offsets) + size_of_val(&*self.columns)
     }
 }
 

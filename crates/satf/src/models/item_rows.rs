@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::ModelError;
+use super::array::Array;
 use super::tensors::{StoredTensors, Tensor, TensorError};
 use super::workspace::SparseSums;
 use crate::interactions::{ItemIndex, UserIndex};
@@ -12,9 +13,9 @@ use crate::prepare::Histories;
 /// A matrix of items by items in compressed rows: row `a` holds the weights of the items after `a`, items ascending.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ItemRows {
-    offsets: Vec<usize>,
-    items: Vec<ItemIndex>,
-    weights: Vec<f32>,
+    offsets: Array<u64>,
+    items: Array<ItemIndex>,
+    weights: Array<f32>,
 }
 
 /// Names of the arrays in files: offsets, items, weights.
@@ -28,32 +29,35 @@ impl ItemRows {
         let mut items = Vec::with_capacity(num_pairs);
         let mut weights = Vec::with_capacity(num_pairs);
         for chunk in chunks {
-            offsets.extend(chunk.ends.iter().map(|end| items.len() + end));
+            offsets.extend(chunk.ends.iter().map(|end| (items.len() + end) as u64));
             items.extend_from_slice(&chunk.items);
             weights.extend_from_slice(&chunk.weights);
         }
-        ItemRows { offsets, items, weights }
+        ItemRows { offsets: offsets.into(), items: items.into(), weights: weights.into() }
     }
 
     /// No weights at all.
     pub(super) fn empty(num_items: usize) -> Self {
-        ItemRows { offsets: vec![0; num_items + 1], items: Vec::new(), weights: Vec::new() }
+        ItemRows {
+            offsets: vec![0; num_items + 1].into(),
+            items: Vec::new().into(),
+            weights: Vec::new().into(),
+        }
     }
 
     /// Rows as they lie in a file, one an item of the catalogue.
     pub(super) fn from_tensors(tensors: &StoredTensors<'_>, names: RowNames) -> Result<Self, TensorError> {
         let (offsets, items) = tensors.item_rows(names[0], names[1], Some(tensors.num_items()))?;
-        let weights = tensors.values(names[2], &[Some(items.len())])?;
-        Ok(ItemRows { offsets, items: items.into_iter().map(ItemIndex).collect(), weights })
+        let weights = tensors.array(names[2], &[Some(items.len())])?;
+        Ok(ItemRows { offsets, items: tensors.array(names[1], &[None])?, weights })
     }
 
     /// Its arrays.
     pub(super) fn tensors(&self, names: RowNames) -> Vec<Tensor<'_>> {
-        let items: Vec<u32> = self.items.iter().map(|item| item.0).collect();
         vec![
-            Tensor::offsets(names[0], &self.offsets),
-            Tensor::list(names[1], items),
-            Tensor::list(names[2], &self.weights),
+            Tensor::list(names[0], &*self.offsets),
+            Tensor::list(names[1], &*self.items),
+            Tensor::list(names[2], &*self.weights),
         ]
     }
 
@@ -69,14 +73,13 @@ impl ItemRows {
 
     /// Bytes of all arrays.
     pub(super) fn num_bytes(&self) -> usize {
-        size_of_val(self.offsets.as_slice())
-            + size_of_val(self.items.as_slice())
-            + size_of_val(self.weights.as_slice())
+        size_of_val(&*self.offsets) + size_of_val(&*self.items) + size_of_val(&*self.weights)
     }
 
     /// The items with a weight after this one, ascending, and their weights.
     pub(super) fn row(&self, item: ItemIndex) -> (&[ItemIndex], &[f32]) {
-        let range = self.offsets[item.get()]..self.offsets[item.get() + 1];
+        let ends = &self.offsets[item.get()..item.get() + 2];
+        let range = ends[0] as usize..ends[1] as usize;
         (&self.items[range.clone()], &self.weights[range])
     }
 
@@ -109,7 +112,7 @@ impl ItemRows {
 
     /// Multiplies every weight by a factor of the item it leads to.
     pub(super) fn scale_columns(&mut self, factor: impl Fn(ItemIndex) -> f64) {
-        for (weight, &item) in self.weights.iter_mut().zip(&self.items) {
+        for (weight, &item) in self.weights.make_mut().iter_mut().zip(&*self.items) {
             *weight = (f64::from(*weight) * factor(item)) as f32;
         }
     }

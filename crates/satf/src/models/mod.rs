@@ -25,6 +25,7 @@
 /// The model taken if none is asked for.
 pub const DEFAULT_MODEL: &str = DSatfConfig::NAME;
 
+mod array;
 mod batch;
 mod company;
 mod d_satf;
@@ -57,6 +58,7 @@ pub use crate::factorize::{Cost, ModePlan, Plan, Way};
 pub use crate::fault::Fault;
 pub use crate::linalg::{GemmRate, gemm_rate};
 pub use crate::tensor::Attention;
+pub use array::{Array, SharedBytes};
 pub use d_satf::DSatfConfig;
 pub use ease::{Ease, EaseConfig};
 pub use error::ModelError;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::array::Array;
 use super::batch::{check_history, score_each};
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::workspace::{Scores, Workspace};
@@ -49,7 +50,7 @@ impl Learner for PopularityConfig {
 /// The score of item `j` is `c_j`, its number of rows in the training log, whatever the history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Popularity {
-    counts: Vec<f32>,
+    counts: Array<f32>,
 }
 
 impl Popularity {
@@ -82,11 +83,11 @@ impl Recommender for Popularity {
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of_val(self.counts.as_slice())
+        size_of_val(&*self.counts)
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {
-        vec![Tensor::list("counts", &self.counts)]
+        vec![Tensor::list("counts", &*self.counts)]
     }
 
     fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {

@@ -2,15 +2,18 @@
 //!
 //! A model hands out its arrays as [`Tensor`]s and is built again from [`StoredTensors`]. Nothing that comes from a
 //! file is trusted: every array is asked for with its type and its shape, floating-point values must be finite, and
-//! indices must lie where they point to.
+//! indices must lie where they point to. All of that is checked where the values lie; large ones stay there ([`Array`]).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
+use bytemuck::Pod;
 use half::f16;
+use rayon::prelude::*;
 
+use super::array::{Array, SharedBytes};
 use crate::interactions::ItemIndex;
 
 /// The type of an array's values.
@@ -116,6 +119,23 @@ element!(u8, U8, |_| true);
 element!(u32, U32, |_| true);
 element!(u64, U64, |_| true);
 
+/// An item is stored as its index.
+impl Element for ItemIndex {
+    const TYPE: TensorType = TensorType::U32;
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        ItemIndex(u32::from_bytes(bytes))
+    }
+
+    fn append_to(self, bytes: &mut Vec<u8>) {
+        self.0.append_to(bytes);
+    }
+
+    fn is_sound(self) -> bool {
+        true
+    }
+}
+
 /// A named array of a fitted model, row after row.
 pub struct Tensor<'a> {
     /// Its name within the model.
@@ -169,11 +189,6 @@ impl<'a> Tensor<'a> {
         Tensor::new(name, &[values.len()], values)
     }
 
-    /// Ends of rows, as files have them.
-    pub(crate) fn offsets(name: &'static str, offsets: &[usize]) -> Self {
-        Tensor::list(name, offsets.iter().map(|&at| at as u64).collect::<Vec<u64>>())
-    }
-
     /// Bytes of all values.
     pub fn num_bytes(&self) -> usize {
         self.values.len() * self.kind.size()
@@ -216,10 +231,12 @@ pub struct StoredTensor<'a> {
 }
 
 /// The arrays of a file, by name, for a catalogue of known size.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct StoredTensors<'a> {
     num_items: usize,
     tensors: BTreeMap<String, StoredTensor<'a>>,
+    /// Where their bytes lie, if they may be used there.
+    file: Option<&'a SharedBytes>,
 }
 
 impl<'a> StoredTensors<'a> {
@@ -232,7 +249,13 @@ impl<'a> StoredTensors<'a> {
             let len = tensor.shape.iter().product::<usize>();
             assert_eq!(len * tensor.kind.size(), tensor.bytes.len(), "bytes of tensor {name}");
         }
-        StoredTensors { num_items: 0, tensors }
+        StoredTensors { num_items: 0, tensors, file: None }
+    }
+
+    /// The same with all bytes in `file`, where large arrays stay.
+    #[must_use]
+    pub(crate) fn within(self, file: &'a SharedBytes) -> Self {
+        StoredTensors { file: Some(file), ..self }
     }
 
     /// The same for a catalogue of `num_items`.
@@ -256,8 +279,33 @@ impl<'a> StoredTensors<'a> {
         self.tensors.get(name)
     }
 
-    /// The values of an array of the type asked for and of this shape, where `None` stands for any extent.
+    /// The values of an array of the type asked for and of this shape, where `None` stands for any extent. They are copied, which
+    /// suits small arrays; [`StoredTensors::array`] is for large ones.
     pub fn values<T: Element>(&self, name: &str, shape: &[Option<usize>]) -> Result<Vec<T>, TensorError> {
+        let values = copied(self.checked::<T>(name, shape)?.bytes);
+        check_sound(name, &values)?;
+        Ok(values)
+    }
+
+    /// The same without a copy, if the values can be used where they lie.
+    pub fn array<T: Element + Pod>(
+        &self,
+        name: &str,
+        shape: &[Option<usize>],
+    ) -> Result<Array<T>, TensorError> {
+        let bytes = self.checked::<T>(name, shape)?.bytes;
+        let within = self.file.and_then(|file| Array::within(file, bytes));
+        let values = within.unwrap_or_else(|| copied(bytes).into());
+        check_sound(name, &values)?;
+        Ok(values)
+    }
+
+    /// An array of the type asked for and of this shape.
+    fn checked<T: Element>(
+        &self,
+        name: &str,
+        shape: &[Option<usize>],
+    ) -> Result<&StoredTensor<'a>, TensorError> {
         let expected = || {
             let extents = shape.iter().map(|extent| extent.map_or("any".to_owned(), |n| n.to_string()));
             format!("{} of shape [{}]", T::TYPE.name(), extents.collect::<Vec<_>>().join(", "))
@@ -271,20 +319,12 @@ impl<'a> StoredTensors<'a> {
             let found = format!("{} of shape {:?}", tensor.kind.name(), tensor.shape);
             return Err(TensorError::new(name, found, expected()));
         }
-        let values: Vec<T> = tensor.bytes.chunks_exact(size_of::<T>()).map(T::from_bytes).collect();
-        match values.iter().position(|value| !value.is_sound()) {
-            Some(at) => Err(TensorError::new(
-                name,
-                format!("NaN or an infinite value at place {at}"),
-                "finite numbers",
-            )),
-            None => Ok(values),
-        }
+        Ok(tensor)
     }
 
     /// A list of as many values as there are items.
-    pub(crate) fn per_item<T: Element>(&self, name: &str) -> Result<Vec<T>, TensorError> {
-        self.values(name, &[Some(self.num_items)])
+    pub(crate) fn per_item<T: Element + Pod>(&self, name: &str) -> Result<Array<T>, TensorError> {
+        self.array(name, &[Some(self.num_items)])
     }
 
     /// Ends of `num_rows` rows (any number if none is given) that share out `len` values: ascending from 0 to `len`.
@@ -293,8 +333,8 @@ impl<'a> StoredTensors<'a> {
         name: &str,
         num_rows: Option<usize>,
         len: usize,
-    ) -> Result<Vec<usize>, TensorError> {
-        let offsets: Vec<u64> = self.values(name, &[num_rows.map(|rows| rows + 1)])?;
+    ) -> Result<Array<u64>, TensorError> {
+        let offsets: Array<u64> = self.array(name, &[num_rows.map(|rows| rows + 1)])?;
         let ends = (offsets.first(), offsets.last());
         if ends != (Some(&0), Some(&(len as u64))) {
             let found = format!("{} to {}", show(ends.0), show(ends.1));
@@ -304,7 +344,7 @@ impl<'a> StoredTensors<'a> {
             let found = format!("{} before {} at place {at}", offsets[at], offsets[at + 1]);
             return Err(TensorError::new(name, found, "ascending offsets"));
         }
-        Ok(offsets.into_iter().map(|offset| offset as usize).collect())
+        Ok(offsets)
     }
 
     /// Rows of item indices, each strictly ascending and below the number of items.
@@ -313,15 +353,16 @@ impl<'a> StoredTensors<'a> {
         offsets_name: &str,
         items_name: &str,
         num_rows: Option<usize>,
-    ) -> Result<(Vec<usize>, Vec<u32>), TensorError> {
-        let items: Vec<u32> = self.values(items_name, &[None])?;
+    ) -> Result<(Array<u64>, Array<u32>), TensorError> {
+        let items: Array<u32> = self.array(items_name, &[None])?;
         let offsets = self.offsets(offsets_name, num_rows, items.len())?;
-        if let Some(at) = items.iter().position(|&item| item as usize >= self.num_items) {
+        let values: &[u32] = &items;
+        if let Some(at) = values.par_iter().position_first(|&item| item as usize >= self.num_items) {
             let expected = format!("items below {}", self.num_items);
-            return Err(TensorError::new(items_name, format!("item {} at place {at}", items[at]), expected));
+            return Err(TensorError::new(items_name, format!("item {} at place {at}", values[at]), expected));
         }
-        let is_ascending = |row: &[usize]| items[row[0]..row[1]].windows(2).all(|pair| pair[0] < pair[1]);
-        match offsets.windows(2).position(|row| !is_ascending(row)) {
+        let is_ascending = |row: &[u64]| values[row[0] as usize..row[1] as usize].is_sorted_by(|a, b| a < b);
+        match offsets.par_windows(2).position_first(|row| !is_ascending(row)) {
             Some(row) => Err(TensorError::new(
                 items_name,
                 format!("row {row} out of order"),
@@ -329,6 +370,20 @@ impl<'a> StoredTensors<'a> {
             )),
             None => Ok((offsets, items)),
         }
+    }
+}
+
+fn copied<T: Element>(bytes: &[u8]) -> Vec<T> {
+    bytes.chunks_exact(size_of::<T>()).map(T::from_bytes).collect()
+}
+
+fn check_sound<T: Element>(name: &str, values: &[T]) -> Result<(), TensorError> {
+    match values.par_iter().position_first(|value| !value.is_sound()) {
+        Some(at) => {
+            let found = format!("NaN or an infinite value at place {at}");
+            Err(TensorError::new(name, found, "finite numbers"))
+        }
+        None => Ok(()),
     }
 }
 
@@ -403,7 +458,7 @@ mod tests {
             "tensor 'pairs': expected F64 of shape [3, 2], found U32 of shape [3, 2]"
         );
         assert!(message(views.values("odd", &[None])).contains("NaN or an infinite value at place 1"));
-        assert!(message(views.per_item("none")).contains("found nothing"));
+        assert!(message(views.values("none", &[None])).contains("found nothing"));
     }
 
     #[test]
@@ -411,7 +466,8 @@ mod tests {
         let rows = |offsets: &[u64], items: &[u32]| {
             let stored =
                 stored(&[Tensor::list("ends", offsets.to_vec()), Tensor::list("items", items.to_vec())]);
-            views(&stored).item_rows("ends", "items", Some(2)).map_err(|error| error.to_string())
+            let rows = views(&stored).item_rows("ends", "items", Some(2));
+            rows.map(|(ends, items)| (ends.to_vec(), items.to_vec())).map_err(|error| error.to_string())
         };
         assert_eq!(rows(&[0, 2, 3], &[0, 2, 1]).unwrap(), (vec![0, 2, 3], vec![0, 2, 1]));
         for (offsets, items, part) in [

@@ -22,6 +22,7 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
+use super::array::Array;
 use super::batch::{check_history, score_each};
 use super::incidence::Incidence;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
@@ -133,7 +134,7 @@ pub struct VmisKnn {
     /// Most recent sessions of each item, most recent first.
     recent: Incidence,
     /// `idf_j`.
-    item_weights: Vec<f64>,
+    item_weights: Array<f64>,
 }
 
 impl VmisKnn {
@@ -157,7 +158,7 @@ impl VmisKnn {
             let idf = |count: u32| if count == 0 { 0.0 } else { (total / f64::from(count)).ln() };
             sessions.column_counts(num_items).into_iter().map(idf).collect()
         } else {
-            vec![1.0; num_items]
+            vec![1.0; num_items].into()
         };
         Ok(VmisKnn { config: config.clone(), sessions, recent, item_weights })
     }
@@ -240,15 +241,15 @@ impl Recommender for VmisKnn {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.sessions.memory_bytes() + self.recent.memory_bytes() + size_of_val(self.item_weights.as_slice())
+        self.sessions.memory_bytes() + self.recent.memory_bytes() + size_of_val(&*self.item_weights)
     }
 
     /// The sessions themselves, without whose they are; the index over them is made anew.
     fn tensors(&self) -> Vec<Tensor<'_>> {
         vec![
-            Tensor::offsets("session_offsets", self.sessions.offsets()),
+            Tensor::list("session_offsets", self.sessions.offsets()),
             Tensor::list("session_items", self.sessions.columns()),
-            Tensor::list("item_weights", &self.item_weights),
+            Tensor::list("item_weights", &*self.item_weights),
         ]
     }
 

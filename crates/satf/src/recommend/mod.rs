@@ -91,7 +91,7 @@ use crate::data::{DataError, EventTime, TimeUnit};
 use crate::interactions::{AsId, Id, Ids, ItemIndex, OwnedHistory};
 use crate::model_file::{self, Content, Dataset, Manifest, ModelFileError, Validation};
 use crate::models::{
-    Configured, ModelError, Quantization, Recommender, Registry, Similarities, Tensor, TrainingMonitor,
+    Array, Configured, ModelError, Quantization, Recommender, Registry, Similarities, Tensor, TrainingMonitor,
 };
 use crate::prepare::{Histories, History};
 use crate::ranking::{EXCLUDED, Scored, top_n};
@@ -124,7 +124,7 @@ pub use training::{FitError, FitOptions};
 pub struct Model {
     manifest: Manifest,
     catalog: Arc<Ids>,
-    item_counts: Vec<u32>,
+    item_counts: Array<u32>,
     recommender: Box<dyn Recommender>,
     /// Keys that its configuration leaves to training.
     learned_keys: Vec<&'static str>,
@@ -166,7 +166,7 @@ impl Model {
                 satf_version: env!("CARGO_PKG_VERSION").to_owned(),
             },
             catalog: Arc::clone(histories.catalog()),
-            item_counts: histories.popularity(),
+            item_counts: histories.popularity().into(),
             recommender,
             learned_keys: configured.learner.learned_keys(),
             by_popularity: OnceLock::new(),
@@ -175,6 +175,10 @@ impl Model {
     }
 
     /// Reads a model file. The model is one of this crate; [`Model::load_with`] reads those of other crates.
+    ///
+    /// The model uses its arrays where they lie in the file, through a memory map: loading takes hardly more memory than the file, and
+    /// several processes share it. The file may be replaced by renaming another over it, and removed, but must not be changed in
+    /// place for as long as the model lives ([`model_file`](crate::model_file) says why).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ModelFileError> {
         Model::load_with(path, &Registry::default())
     }

@@ -1,7 +1,5 @@
 //! The fitted model: a sparse and a low-rank part, weighted by the same lags.
 
-use std::sync::Arc;
-
 use faer::Mat;
 
 use super::core::ItemSpace;
@@ -62,8 +60,8 @@ impl DSatf {
                 let row = |item: usize| {
                     space.row(item).iter().map(move |value| (value * balance * trend[item]) as f32)
                 };
-                let left: Arc<[f32]> = (0..num_items).flat_map(row).collect();
-                let right: Arc<[f32]> = right.iter().map(|&value| (value * scale) as f32).collect();
+                let left: Vec<f32> = (0..num_items).flat_map(row).collect();
+                let right: Vec<f32> = right.iter().map(|&value| (value * scale) as f32).collect();
                 Some(FoldIn::new(num_items, left, right, lag_weights.clone())?)
             }
         };

@@ -21,6 +21,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use self::tiles::SymmetricTiles;
+use super::array::Array;
 use super::batch::{check_history, score_each};
 use super::incidence::Incidence;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
@@ -104,7 +105,7 @@ impl Learner for EaseConfig {
 
     fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
         let num_items = tensors.num_items();
-        let weights = tensors.values("weights", &[Some(num_items), Some(num_items)])?;
+        let weights = tensors.array("weights", &[Some(num_items), Some(num_items)])?;
         Ok(Box::new(Ease { num_items, weights }))
     }
 }
@@ -114,7 +115,7 @@ impl Learner for EaseConfig {
 pub struct Ease {
     num_items: usize,
     /// `B` row after row.
-    weights: Vec<f32>,
+    weights: Array<f32>,
 }
 
 impl Ease {
@@ -152,7 +153,7 @@ impl Ease {
                 weights[i] = 0.0;
             },
         );
-        Ok(Ease { num_items, weights })
+        Ok(Ease { num_items, weights: weights.into() })
     }
 
     /// Row `B[item, ..]`: what having taken `item` adds to every score.
@@ -234,11 +235,11 @@ impl Recommender for Ease {
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of_val(self.weights.as_slice())
+        size_of_val(&*self.weights)
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {
-        vec![Tensor::new("weights", &[self.num_items, self.num_items], &self.weights)]
+        vec![Tensor::new("weights", &[self.num_items, self.num_items], &*self.weights)]
     }
 
     fn shares(&self, history: History<'_>, item: ItemIndex) -> Shares {
