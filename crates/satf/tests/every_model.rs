@@ -14,9 +14,11 @@ const IGNORE_ORDER: [&str; 4] = ["mp", "random", "pure-svd", "ease"];
 const HOLD_HISTORIES: [&str; 1] = ["vmis-knn"];
 
 /// Configurations besides the defaults.
-const MORE: [(&str, &str); 10] = [
+const MORE: [(&str, &str); 11] = [
     ("random", "seed = 11"),
     ("pure-svd", "rank = 7\nscaling = 1.0"),
+    // Few columns: products of other shapes take other kernels.
+    ("pure-svd", "rank = 2"),
     ("pure-svd", "rank = 5\nscaling = 0.2\nrescaled = true"),
     ("d-satf", "balance = 0.0"),
     ("d-satf", "balance = 1.0\nrank = 7\nrecency_decay = 1.0"),

@@ -250,7 +250,9 @@ impl FoldIn {
         let left = MatRef::from_row_major_slice(&self.left, items, rank);
         let into = MatMut::from_column_major_slice_mut(wide, items, COMPANY);
         matmul_alone(into, Accum::Replace, left, features, 1.0);
-        &mut wide[..items]
+        let scores = &mut wide[..items];
+        clear_signs_of_zeros(scores);
+        scores
     }
 }
 
@@ -285,6 +287,7 @@ impl Recommender for FoldIn {
             product(&mut wide);
             scores.copy_from_slice(&wide[..scores.len()]);
         }
+        scores.par_chunks_mut(items.max(1)).for_each(clear_signs_of_zeros);
     }
 
     fn score_one<'w>(&self, history: History<'_>, workspace: &'w mut Workspace) -> Scores<'w> {
@@ -350,6 +353,11 @@ impl Recommender for FoldIn {
     fn quantized(&self, quantization: Quantization) -> Result<Box<dyn Recommender>, &'static str> {
         Ok(Box::new(self.rounded(quantization)?))
     }
+}
+
+/// Makes 0 of -0. Of a product that is nothing, as that of an empty history, kernels give either, as their shapes have it.
+fn clear_signs_of_zeros(scores: &mut [f32]) {
+    scores.iter_mut().for_each(|score| *score += 0.0);
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {
