@@ -188,7 +188,8 @@ mod tests {
             ),
             (ModelFileError::NotAModel { path: path(), reason: "x".to_owned() }.into(), "hint: satf train"),
             (
-                TuneError::Damaged { path: path(), damage: Damage::Stranger("x".to_owned()) }.into(),
+                TuneError::Damaged { path: path(), damage: Box::new(Damage::Stranger("x".to_owned())) }
+                    .into(),
                 "with --study",
             ),
         ];

@@ -73,7 +73,7 @@ pub use pure_svd::PureSvdConfig;
 pub use quantization::Quantization;
 pub use random::{Random, RandomConfig};
 pub use recommender::{Iteration, Learner, Recommender, Similarities, Snapshot, UserData};
-pub use registry::{ConfigError, Configured, ModelEntry, Registry, crate_with, nearest};
+pub use registry::{ConfigError, Configured, KeyFault, ModelEntry, Registry, crate_with, nearest};
 pub use tensor_model::Precision;
 pub use tensors::{Element, Shares, StoredTensor, StoredTensors, Tensor, TensorError, TensorType};
 pub use training_monitor::{Checkpoints, Memory, RecallError, TrainingMonitor};

@@ -61,12 +61,53 @@ pub enum ConfigError {
     Keys {
         /// The model.
         model: &'static str,
-        /// One line a fault.
-        faults: Vec<String>,
+        /// Every fault.
+        faults: Vec<KeyFault>,
     },
     /// Values outside their ranges.
     #[error(transparent)]
     Values(#[from] ModelError),
+}
+
+/// What is wrong with a key of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyFault {
+    /// A key that the model does not have.
+    #[error("unknown key '{key}'{}; known: {}", did_you_mean(nearest.as_deref()),
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
+    Unknown {
+        /// The key.
+        key: String,
+        /// The nearest known one.
+        nearest: Option<String>,
+        /// All keys of the model.
+        known: Vec<String>,
+    },
+    /// A value that the key cannot have.
+    #[error("{key} = {value}: {reason}")]
+    Value {
+        /// The key.
+        key: String,
+        /// The value given.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A configuration that cannot be read as a whole: what the parser says.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+impl KeyFault {
+    /// A key that is not among those known.
+    pub(crate) fn unknown(key: &str, known: &serde_json::Map<String, serde_json::Value>) -> Self {
+        KeyFault::Unknown {
+            key: key.to_owned(),
+            nearest: nearest(key, known.keys().map(String::as_str)).map(str::to_owned),
+            known: known.keys().cloned().collect(),
+        }
+    }
 }
 
 /// Models of other crates that files and users may name.
@@ -228,13 +269,11 @@ impl ModelEntry {
             if known.contains_key(key) {
                 let alone = Table::from_iter([(key.clone(), value.clone())]);
                 if let Some(message) = (self.fault)(&alone) {
-                    faults.push(format!("{key} = {value}: {}", in_words(&message)));
+                    let (key, value) = (key.clone(), value.to_string());
+                    faults.push(KeyFault::Value { key, value, reason: in_words(&message) });
                 }
             } else {
-                let nearest = nearest(key, known.keys().map(String::as_str));
-                let keys: Vec<&str> = known.keys().map(String::as_str).collect();
-                let keys = if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
-                faults.push(format!("unknown key '{key}'{}; known: {keys}", did_you_mean(nearest)));
+                faults.push(KeyFault::unknown(key, &known));
             }
         }
         if !faults.is_empty() {
@@ -278,7 +317,7 @@ where
 {
     let learner: C = Value::Table(settings).try_into().map_err(|error| ConfigError::Keys {
         model: C::default().name(),
-        faults: vec![error.message().to_owned()],
+        faults: vec![KeyFault::Unreadable(error.message().to_owned())],
     })?;
     Configured::new(learner).map_err(Into::into)
 }
@@ -287,8 +326,10 @@ fn read<C>(configuration: &serde_json::Value) -> Result<Configured, ConfigError>
 where
     C: Learner + Default + Serialize + DeserializeOwned + 'static,
 {
-    let learner = C::deserialize(configuration)
-        .map_err(|error| ConfigError::Keys { model: C::default().name(), faults: vec![error.to_string()] })?;
+    let learner = C::deserialize(configuration).map_err(|error| ConfigError::Keys {
+        model: C::default().name(),
+        faults: vec![KeyFault::Unreadable(error.to_string())],
+    })?;
     Configured::new(learner).map_err(Into::into)
 }
 

@@ -14,6 +14,8 @@ use std::vec::IntoIter;
 
 use toml::Value;
 
+use super::{ConstraintFault, SpaceFault};
+
 /// A condition that a point must meet.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Constraint {
@@ -78,13 +80,13 @@ const SIGNS: [&str; 11] = ["<=", ">=", "==", "!=", "<", ">", "+", "-", "*", "(",
 
 impl Constraint {
     /// Reads a condition.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let fail = |reason: String| format!("constraint '{text}': {reason}");
+    pub(super) fn parse(text: &str) -> Result<Self, SpaceFault> {
+        let fail = |fault: ConstraintFault| SpaceFault::Constraint { text: text.to_owned(), fault };
         let mut parser = Parser { tokens: tokens(text).map_err(fail)?.into_iter().peekable() };
         let condition = parser.condition().map_err(fail)?;
         match parser.tokens.next() {
             None => Ok(Constraint { text: text.to_owned(), condition }),
-            Some(token) => Err(fail(format!("unexpected {}", shown(&token)))),
+            Some(token) => Err(fail(ConstraintFault::Unexpected(shown(&token)))),
         }
     }
 
@@ -96,8 +98,8 @@ impl Constraint {
     }
 
     /// Whether it holds where `value` gives the keys' values.
-    pub(super) fn holds<'v>(&self, value: &impl Fn(&str) -> Option<&'v Scalar>) -> Result<bool, String> {
-        self.condition.holds(value).map_err(|reason| format!("constraint '{}': {reason}", self.text))
+    pub(super) fn holds<'v>(&self, value: &impl Fn(&str) -> Option<&'v Scalar>) -> Result<bool, SpaceFault> {
+        self.condition.holds(value).map_err(|fault| SpaceFault::Constraint { text: self.text.clone(), fault })
     }
 }
 
@@ -116,7 +118,7 @@ impl Condition {
         }
     }
 
-    fn holds<'v>(&self, value: &impl Fn(&str) -> Option<&'v Scalar>) -> Result<bool, String> {
+    fn holds<'v>(&self, value: &impl Fn(&str) -> Option<&'v Scalar>) -> Result<bool, ConstraintFault> {
         match self {
             Condition::Any(parts) => {
                 for part in parts {
@@ -153,9 +155,9 @@ impl Expression {
         }
     }
 
-    fn value<'v>(&self, value: &impl Fn(&str) -> Option<&'v Scalar>) -> Result<Scalar, String> {
+    fn value<'v>(&self, value: &impl Fn(&str) -> Option<&'v Scalar>) -> Result<Scalar, ConstraintFault> {
         match self {
-            Expression::Key(key) => value(key).cloned().ok_or_else(|| format!("{key} has no value here")),
+            Expression::Key(key) => value(key).cloned().ok_or_else(|| ConstraintFault::NoKey(key.clone())),
             Expression::Literal(literal) => Ok(literal.clone()),
             Expression::Binary(left, sign, right) => match (left.value(value)?, right.value(value)?) {
                 (Scalar::Number(left), Scalar::Number(right)) => Ok(Scalar::Number(match sign {
@@ -163,13 +165,13 @@ impl Expression {
                     '-' => left - right,
                     _ => left * right,
                 })),
-                (left, right) => Err(format!("{left:?} {sign} {right:?}: expected numbers")),
+                (left, right) => Err(ConstraintFault::NotNumbers(format!("{left:?} {sign} {right:?}"))),
             },
         }
     }
 }
 
-fn compare(left: &Scalar, comparison: Comparison, right: &Scalar) -> Result<bool, String> {
+fn compare(left: &Scalar, comparison: Comparison, right: &Scalar) -> Result<bool, ConstraintFault> {
     match (comparison, left, right) {
         (Comparison::Equal, left, right) => Ok(left == right),
         (Comparison::Unequal, left, right) => Ok(left != right),
@@ -179,11 +181,11 @@ fn compare(left: &Scalar, comparison: Comparison, right: &Scalar) -> Result<bool
             Comparison::Greater => left > right,
             _ => left >= right,
         }),
-        _ => Err(format!("{left:?} and {right:?} have no order: expected numbers")),
+        _ => Err(ConstraintFault::NoOrder { left: format!("{left:?}"), right: format!("{right:?}") }),
     }
 }
 
-fn tokens(text: &str) -> Result<Vec<Token>, String> {
+fn tokens(text: &str) -> Result<Vec<Token>, ConstraintFault> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -191,7 +193,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
             tokens.push(Token::Sign(sign));
             sign.len()
         } else if first == '"' || first == '\'' {
-            let end = rest[1..].find(first).ok_or("a quote is not closed")?;
+            let end = rest[1..].find(first).ok_or(ConstraintFault::OpenQuote)?;
             tokens.push(Token::Literal(Scalar::Text(rest[1..=end].to_owned())));
             end + 2
         } else {
@@ -199,7 +201,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
                 rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).unwrap_or(rest.len());
             let word = &rest[..end];
             tokens.push(match (word, word.parse::<f64>()) {
-                ("", _) => return Err(format!("unexpected '{first}'")),
+                ("", _) => return Err(ConstraintFault::Unexpected(format!("'{first}'"))),
                 ("true" | "false", _) => Token::Literal(Scalar::Truth(word == "true")),
                 (_, Ok(number)) if first.is_ascii_digit() => Token::Literal(Scalar::Number(number)),
                 _ => Token::Word(word.to_owned()),
@@ -228,7 +230,7 @@ impl Parser {
         self.tokens.next_if(|token| token == expected).is_some()
     }
 
-    fn condition(&mut self) -> Result<Condition, String> {
+    fn condition(&mut self) -> Result<Condition, ConstraintFault> {
         let mut clauses = vec![self.clause()?];
         while self.take(&Token::Word("or".to_owned())) {
             clauses.push(self.clause()?);
@@ -236,7 +238,7 @@ impl Parser {
         Ok(if clauses.len() == 1 { clauses.remove(0) } else { Condition::Any(clauses) })
     }
 
-    fn clause(&mut self) -> Result<Condition, String> {
+    fn clause(&mut self) -> Result<Condition, ConstraintFault> {
         let mut parts = vec![self.part()?];
         while self.take(&Token::Word("and".to_owned())) {
             parts.push(self.part()?);
@@ -244,13 +246,13 @@ impl Parser {
         Ok(if parts.len() == 1 { parts.remove(0) } else { Condition::All(parts) })
     }
 
-    fn part(&mut self) -> Result<Condition, String> {
+    fn part(&mut self) -> Result<Condition, ConstraintFault> {
         if self.take(&Token::Sign("(")) {
             let condition = self.condition()?;
             return if self.take(&Token::Sign(")")) {
                 Ok(condition)
             } else {
-                Err("a parenthesis is not closed".to_owned())
+                Err(ConstraintFault::OpenParenthesis)
             };
         }
         let left = self.sum()?;
@@ -261,13 +263,12 @@ impl Parser {
             Some(Token::Sign(">=")) => Comparison::GreaterEqual,
             Some(Token::Sign("==")) => Comparison::Equal,
             Some(Token::Sign("!=")) => Comparison::Unequal,
-            Some(other) => return Err(format!("{}: expected <, <=, >, >=, == or !=", shown(&other))),
-            None => return Err("it ends where <, <=, >, >=, == or != is expected".to_owned()),
+            other => return Err(ConstraintFault::NoComparison { found: other.as_ref().map(shown) }),
         };
         Ok(Condition::Compare(left, comparison, self.sum()?))
     }
 
-    fn sum(&mut self) -> Result<Expression, String> {
+    fn sum(&mut self) -> Result<Expression, ConstraintFault> {
         let mut sum = self.product()?;
         loop {
             let sign = match self.tokens.peek() {
@@ -280,7 +281,7 @@ impl Parser {
         }
     }
 
-    fn product(&mut self) -> Result<Expression, String> {
+    fn product(&mut self) -> Result<Expression, ConstraintFault> {
         let mut product = self.atom()?;
         while self.take(&Token::Sign("*")) {
             product = Expression::Binary(Box::new(product), '*', Box::new(self.atom()?));
@@ -288,12 +289,11 @@ impl Parser {
         Ok(product)
     }
 
-    fn atom(&mut self) -> Result<Expression, String> {
+    fn atom(&mut self) -> Result<Expression, ConstraintFault> {
         match self.tokens.next() {
             Some(Token::Literal(literal)) => Ok(Expression::Literal(literal)),
             Some(Token::Word(word)) if word != "and" && word != "or" => Ok(Expression::Key(word)),
-            Some(other) => Err(format!("{}: expected a key, a number or a \"text\"", shown(&other))),
-            None => Err("it ends where a key, a number or a \"text\" is expected".to_owned()),
+            other => Err(ConstraintFault::NoOperand { found: other.as_ref().map(shown) }),
         }
     }
 }
@@ -306,7 +306,8 @@ mod tests {
 
     fn holds(text: &str, values: &[(&str, Scalar)]) -> Result<bool, String> {
         let values: HashMap<&str, Scalar> = values.iter().cloned().collect();
-        Constraint::parse(text)?.holds(&|key: &str| values.get(key))
+        let constraint = Constraint::parse(text).map_err(|fault| fault.to_string())?;
+        constraint.holds(&|key: &str| values.get(key)).map_err(|fault| fault.to_string())
     }
 
     #[test]
@@ -340,7 +341,7 @@ mod tests {
             ("a < ?", "unexpected '?'"),
             ("and < 1", "expected a key"),
         ] {
-            let error = Constraint::parse(text).unwrap_err();
+            let error = Constraint::parse(text).unwrap_err().to_string();
             assert!(error.contains(part) && error.contains(text), "{text}: {error}");
         }
         let order = holds("a < 'x'", &[("a", Scalar::Number(1.0))]).unwrap_err();

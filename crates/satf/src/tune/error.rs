@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::SpaceFault;
 use super::study::{FORMAT, STUDY};
 use crate::experiment::ExperimentError;
 use crate::fault::lines;
@@ -19,8 +20,8 @@ pub enum TuneError {
     Space {
         /// The space's name, or the file it is in.
         name: String,
-        /// One line a fault.
-        faults: Vec<String>,
+        /// Every fault.
+        faults: Vec<SpaceFault>,
     },
     /// No such space.
     #[error("{model} has no space '{name}'{}; {}",
@@ -69,7 +70,7 @@ pub enum TuneError {
         /// Which file or folder.
         path: PathBuf,
         /// What is wrong with it.
-        damage: Damage,
+        damage: Box<Damage>,
     },
     /// The folder holds another study.
     #[error("{} holds another study, which differs in:{}\nhint: {}",
@@ -228,7 +229,7 @@ impl TuneError {
     pub fn hint(&self) -> Option<TuneHint> {
         match self {
             TuneError::File { hint, .. } => *hint,
-            TuneError::Damaged { damage, .. } => match damage {
+            TuneError::Damaged { damage, .. } => match &**damage {
                 Damage::NoStudy => Some(TuneHint::StudyIsMade),
                 Damage::Stranger(_) => Some(TuneHint::EmptyFolder),
                 Damage::Line { .. } | Damage::OtherTrial { .. } => Some(TuneHint::NewStudy),
@@ -255,7 +256,7 @@ impl TuneError {
     }
 
     pub(super) fn damaged(path: &Path, damage: Damage) -> TuneError {
-        TuneError::Damaged { path: path.to_owned(), damage }
+        TuneError::Damaged { path: path.to_owned(), damage: Box::new(damage) }
     }
 
     /// What was read is not what a study writes.

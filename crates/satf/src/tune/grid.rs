@@ -6,10 +6,10 @@ use rayon::prelude::*;
 use serde_json::Map;
 use toml::{Table, Value};
 
-use super::TuneError;
 use super::constraint::Scalar;
 use super::sampler::{Axis, Candidates};
 use super::space::{Dimension, Space};
+use super::{SpaceFault, TuneError};
 use crate::models::{ConfigError, Configured, ModelEntry, ModelError};
 use crate::prepare::Histories;
 
@@ -64,7 +64,7 @@ impl Grid {
         let (num_trained, num_served) = (num_points(&trained), num_points(&served));
         let num_points = num_trained.saturating_mul(num_served);
         if num_points > MOST_POINTS {
-            let fault = format!("{num_points} points: expected at most {MOST_POINTS}; take coarser steps");
+            let fault = SpaceFault::NumPoints { points: num_points, most: MOST_POINTS };
             return Err(TuneError::Space { name: space.name.clone(), faults: vec![fault] });
         }
         let mut grid = Grid {

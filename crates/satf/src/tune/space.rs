@@ -15,8 +15,8 @@ use serde_json::{Map, json};
 use toml::{Table, Value};
 
 use super::constraint::Constraint;
-use super::{Damage, TuneError};
-use crate::models::{ModelEntry, nearest};
+use super::{Damage, RangeFault, SpaceFault, TuneError};
+use crate::models::{KeyFault, ModelEntry, nearest};
 
 /// Most values a key may have.
 const MOST_VALUES: usize = 10_000;
@@ -79,9 +79,8 @@ impl Space {
     pub fn read(path: &Path) -> Result<Space, TuneError> {
         let text = fs::read_to_string(path).map_err(TuneError::file(path, "read the space"))?;
         let name = path.display().to_string();
-        let table = text.parse::<Table>().map_err(|error| TuneError::Damaged {
-            path: path.to_owned(),
-            damage: Damage::NotToml(error.to_string().trim_end().replace('\n', "\n  ")),
+        let table = text.parse::<Table>().map_err(|error| {
+            TuneError::damaged(path, Damage::NotToml(error.to_string().trim_end().replace('\n', "\n  ")))
         })?;
         Space::from_table(&name, &table)
     }
@@ -90,13 +89,14 @@ impl Space {
     pub fn from_table(name: &str, table: &Table) -> Result<Space, TuneError> {
         let mut faults = Vec::new();
         for key in table.keys().filter(|key| !["keys", "constraints", "summary"].contains(&key.as_str())) {
-            faults.push(format!("unknown entry '{key}': expected keys, constraints or summary"));
+            faults.push(SpaceFault::UnknownEntry(key.clone()));
         }
         let summary = match table.get("summary") {
             None => String::new(),
             Some(Value::String(summary)) => summary.clone(),
             Some(other) => {
-                faults.push(format!("summary = {other}: expected a text"));
+                let value = other.to_string();
+                faults.push(SpaceFault::Entry { entry: "summary", value, expected: "a text" });
                 String::new()
             }
         };
@@ -110,7 +110,7 @@ impl Space {
                     }
                 }
             }
-            _ => faults.push("no keys: expected a table such as keys.rank = [100, 200]".to_owned()),
+            _ => faults.push(SpaceFault::NoKeys),
         }
         let constraints = parse_constraints(table.get("constraints"), &mut faults);
         if faults.is_empty() {
@@ -126,22 +126,16 @@ impl Space {
         let known = model.defaults();
         let keys = self.dimensions.iter().map(|dimension| dimension.key.as_str());
         let in_constraints = self.constraints.iter().flat_map(|constraint| constraint.keys());
-        let mut faults: Vec<String> = Vec::new();
+        let mut faults: Vec<SpaceFault> = Vec::new();
         for key in keys.chain(in_constraints).filter(|key| !known.contains_key(*key)) {
-            let nearest = nearest(key, known.keys().map(String::as_str));
-            let hint = nearest.map(|nearest| format!(", did you mean '{nearest}'?")).unwrap_or_default();
-            let keys: Vec<&str> = known.keys().map(String::as_str).collect();
-            faults.push(format!("unknown key '{key}'{hint}; known: {}", keys.join(", ")));
+            faults.push(KeyFault::unknown(key, &known).into());
         }
         faults.dedup();
         let iterations =
             self.dimensions.iter().find(|found| Some(found.key.as_str()) == model.iterations_key());
         if let Some(Dimension { key, values }) = iterations.filter(|found| found.values.len() > 1) {
             let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-            faults.push(format!(
-                "{key} = [{}]: expected one number, the most iterations; every number up to it is scored",
-                values.join(", ")
-            ));
+            faults.push(SpaceFault::Iterations { key: key.clone(), values: values.join(", ") });
         }
         if faults.is_empty() { Ok(()) } else { Err(TuneError::Space { name: self.name.clone(), faults }) }
     }
@@ -172,21 +166,20 @@ impl Space {
     }
 }
 
-fn parse_constraints(given: Option<&Value>, faults: &mut Vec<String>) -> Vec<Constraint> {
+fn parse_constraints(given: Option<&Value>, faults: &mut Vec<SpaceFault>) -> Vec<Constraint> {
     let texts = match given {
         None => return Vec::new(),
         Some(Value::Array(texts)) => texts.as_slice(),
         Some(other) => {
-            faults.push(format!("constraints = {other}: expected a list of texts"));
+            let value = other.to_string();
+            faults.push(SpaceFault::Entry { entry: "constraints", value, expected: "a list of texts" });
             return Vec::new();
         }
     };
     let mut constraints = Vec::new();
     for text in texts {
-        let parsed = text
-            .as_str()
-            .ok_or_else(|| format!("constraint {text}: expected a text such as \"a < b\""))
-            .and_then(Constraint::parse);
+        let parsed =
+            text.as_str().ok_or_else(|| SpaceFault::NotText(text.to_string())).and_then(Constraint::parse);
         match parsed {
             Ok(constraint) => constraints.push(constraint),
             Err(fault) => faults.push(fault),
@@ -196,7 +189,7 @@ fn parse_constraints(given: Option<&Value>, faults: &mut Vec<String>) -> Vec<Con
 }
 
 impl Dimension {
-    fn parse(key: &str, given: &Value) -> Result<Dimension, String> {
+    fn parse(key: &str, given: &Value) -> Result<Dimension, SpaceFault> {
         let parts = match given {
             Value::Array(parts) => parts.as_slice(),
             single => std::slice::from_ref(single),
@@ -204,11 +197,17 @@ impl Dimension {
         let mut values: Vec<Value> = Vec::new();
         for part in parts {
             let more = match part {
-                Value::Table(range) => expand(range).map_err(|fault| format!("{key} = {part}: {fault}"))?,
+                Value::Table(range) => expand(range).map_err(|fault| SpaceFault::Range {
+                    key: key.to_owned(),
+                    range: part.to_string(),
+                    fault,
+                })?,
                 Value::Integer(_) | Value::Float(_) | Value::String(_) | Value::Boolean(_) => {
                     vec![part.clone()]
                 }
-                other => return Err(format!("{key} = {other}: expected values or ranges")),
+                other => {
+                    return Err(SpaceFault::NoValue { key: key.to_owned(), value: other.to_string() });
+                }
             };
             for value in more {
                 if !values.contains(&value) {
@@ -217,37 +216,35 @@ impl Dimension {
             }
         }
         if values.is_empty() || values.len() > MOST_VALUES {
-            return Err(format!("{key} has {} values: expected 1 to {MOST_VALUES}", values.len()));
+            let (key, values) = (key.to_owned(), values.len());
+            return Err(SpaceFault::NumValues { key, values, most: MOST_VALUES });
         }
         Ok(Dimension { key: key.to_owned(), values })
     }
 }
 
 /// The values of `{ from, to, step }` or `{ from, to, log }`, both ends included.
-fn expand(range: &Table) -> Result<Vec<Value>, String> {
-    const EXPECTED: &str = "expected { from, to, step } or { from, to, log }";
+fn expand(range: &Table) -> Result<Vec<Value>, RangeFault> {
     if let Some(key) = range.keys().find(|key| !["from", "to", "step", "log"].contains(&key.as_str())) {
-        return Err(format!("unknown '{key}': {EXPECTED}"));
+        return Err(RangeFault::Unknown(key.clone()));
     }
-    let bound = |name: &str| {
-        let value = range.get(name).ok_or_else(|| format!("no '{name}': {EXPECTED}"))?;
+    let bound = |field: &'static str| {
+        let value = range.get(field).ok_or(RangeFault::Missing(field))?;
         let number = value.as_float().or(value.as_integer().map(|number| number as f64));
         let number = number.filter(|number| number.is_finite() && number.abs() <= 1e15);
-        Ok::<_, String>((
-            number.ok_or_else(|| format!("{name} = {value}: expected a number"))?,
-            value.is_integer(),
-        ))
+        let number = number.ok_or_else(|| RangeFault::NotNumber { field, value: value.to_string() })?;
+        Ok::<_, RangeFault>((number, value.is_integer()))
     };
     let ((from, whole_from), (to, whole_to)) = (bound("from")?, bound("to")?);
     if from > to {
-        return Err(format!("from {from} to {to}: expected the lower end first"));
+        return Err(RangeFault::Order { from, to });
     }
     match (range.get("step"), range.get("log")) {
         (Some(_), None) => {
             let (step, whole_step) = bound("step")?;
             let count = (to - from) / step;
             if !(step > 0.0 && count < MOST_VALUES as f64) {
-                return Err(format!("step = {step}: expected above 0, for at most {MOST_VALUES} values"));
+                return Err(RangeFault::Step { step, most: MOST_VALUES });
             }
             let whole = whole_from && whole_to && whole_step;
             // A last value that rounding alone puts beyond the end still counts.
@@ -259,9 +256,9 @@ fn expand(range: &Table) -> Result<Vec<Value>, String> {
             let count = count
                 .as_integer()
                 .filter(|count| (2..=most).contains(count))
-                .ok_or_else(|| format!("log = {count}: expected how many values, 2 to {MOST_VALUES}"))?;
+                .ok_or_else(|| RangeFault::Count { given: count.to_string(), most: MOST_VALUES })?;
             if from <= 0.0 {
-                return Err(format!("from = {from}: expected above 0 for a logarithm"));
+                return Err(RangeFault::NoLogarithm(from));
             }
             let ratio = (to / from).ln() / (count - 1) as f64;
             let value = |at: i64| match at {
@@ -271,7 +268,7 @@ fn expand(range: &Table) -> Result<Vec<Value>, String> {
             };
             Ok((0..count).map(|at| number(value(at), whole_from && whole_to)).collect())
         }
-        _ => Err(EXPECTED.to_owned()),
+        _ => Err(RangeFault::StepOrLog),
     }
 }
 
