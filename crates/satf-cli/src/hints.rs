@@ -13,11 +13,17 @@ use satf::monitor::Cancelled;
 use satf::prepare::{SplitError, SplitHint};
 use satf::recommend::StreamError;
 use satf::tune::{TuneError, TuneHint};
+use satf_report::reproduce::ReproduceError;
 
 /// The error and its causes, without repeating a cause that the message above it already holds.
 pub(crate) fn chain(error: &anyhow::Error) -> String {
+    chain_of(error.as_ref())
+}
+
+/// The same of any error.
+pub(crate) fn chain_of(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
-    for cause in error.chain() {
+    for cause in std::iter::successors(Some(error), |&error| error.source()) {
         let cause = worded(cause);
         if text.is_empty() {
             text = cause;
@@ -52,6 +58,7 @@ fn worded(error: &(dyn Error + 'static)) -> String {
 
 /// The hint of an error: in the library's words, and in ours.
 fn hint(error: &(dyn Error + 'static)) -> Option<(String, String)> {
+    let error = inner(error);
     if let Some(hint) = data_error(error).and_then(DataError::hint) {
         return Some((hint.to_string(), of_data(hint)));
     }
@@ -69,6 +76,16 @@ fn hint(error: &(dyn Error + 'static)) -> Option<(String, String)> {
     }
     let hint = error.downcast_ref().and_then(TuneError::hint)?;
     Some((hint.to_string(), of_tune(hint)))
+}
+
+/// The error behind one that only passes it on.
+fn inner<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    match error.downcast_ref() {
+        Some(ReproduceError::Data(error)) => error,
+        Some(ReproduceError::Experiment(error)) => error,
+        Some(ReproduceError::Tune(error)) => error,
+        _ => error,
+    }
 }
 
 fn data_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a DataError> {
@@ -167,7 +184,8 @@ mod tests {
             columns: vec!["a".to_owned()],
             nearest: None,
         };
-        let cases: [(anyhow::Error, &str); 11] = [
+        let cases: [(anyhow::Error, &str); 12] = [
+            (ReproduceError::Data(column(Role::Item)).into(), "--item-column (a name"),
             (ExperimentError::NoTimes.into(), "hint: --split leave-one-out"),
             (ExperimentError::NoOffsets.into(), "hint: give --valid and --test"),
             (ExperimentError::NoTestOffset.into(), "hint: give --test, such as"),

@@ -1,13 +1,10 @@
 //! The `satf` command: from a raw log to honest scores and recommendations.
 
 mod args;
-mod charts;
 mod commands;
 mod escape;
 mod hints;
 mod misuse;
-mod report;
-mod reproduce;
 mod signals;
 mod table;
 mod terminal;

@@ -6,7 +6,10 @@ use std::io::Write;
 use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{CellAlignment, ContentArrangement};
 use satf::byte_size::ByteSize;
-use satf::evaluate::{Estimate, ResampleUnit};
+use satf::evaluate::Estimate;
+use terminal_size::{Width, terminal_size_of};
+
+pub(crate) use satf_report::numbers::{count, duration, unit_words};
 
 use crate::escape;
 
@@ -31,10 +34,19 @@ impl fmt::Display for Table {
     }
 }
 
+/// An empty table. In a terminal it takes no more than its width; in a file or pipe, what it needs.
+fn fitted(style: comfy_table::TableStyle) -> comfy_table::Table {
+    let mut table = comfy_table::Table::new();
+    table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic);
+    if let Some((Width(width), _)) = terminal_size_of(std::io::stdout()) {
+        table.set_width(width);
+    }
+    table
+}
+
 /// A table with a header; all columns but the first are right-aligned.
 pub(crate) fn with_header(header: &[&str]) -> Table {
-    let mut table = comfy_table::Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    let mut table = fitted(UTF8_HORIZONTAL_ONLY);
     table.set_header(header.iter().map(|name| escape::value(name)));
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -44,9 +56,7 @@ pub(crate) fn with_header(header: &[&str]) -> Table {
 
 /// Names and values, without lines.
 pub(crate) fn of_pairs<N: ToString, V: ToString>(pairs: impl IntoIterator<Item = (N, V)>) -> Table {
-    let mut table = comfy_table::Table::new();
-    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    let mut table = Table(table);
+    let mut table = Table(fitted(NOTHING));
     for (name, value) in pairs {
         table.add_row([name.to_string(), value.to_string()]);
     }
@@ -84,56 +94,7 @@ pub(crate) fn error_note<'a>(estimates: impl IntoIterator<Item = &'a Estimate>) 
     errors.next().map(|estimate| format!("± is one standard error, {}", unit_words(estimate.unit)))
 }
 
-/// How errors with this unit are made. Releases that did not say it took events.
-pub(crate) fn unit_words(unit: Option<ResampleUnit>) -> &'static str {
-    match unit {
-        Some(ResampleUnit::User) => "clustered by user",
-        Some(ResampleUnit::Event) | None => "as if all events were independent",
-    }
-}
-
-/// `1,000,209`
-pub(crate) fn count(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// `29.1 MiB`
 pub(crate) fn bytes(number: u64) -> String {
     ByteSize(number).to_string()
-}
-
-/// `40 ms`, `4.2 s`, `12 min`, `3 h 05 min`
-pub(crate) fn duration(seconds: f64) -> String {
-    match seconds {
-        seconds if seconds < 0.995 => format!("{:.0} ms", 1000.0 * seconds),
-        seconds if seconds < 99.95 => format!("{seconds:.1} s"),
-        seconds if seconds < 5970.0 => format!("{:.0} min", seconds / 60.0),
-        seconds => {
-            let minutes = (seconds / 60.0).round() as u64;
-            format!("{} h {:02} min", minutes / 60, minutes % 60)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn durations_have_fitting_units() {
-        let shown: Vec<String> = [0.04, 99.9, 100.0, 1500.0, 5969.0, 11_100.0].map(super::duration).to_vec();
-        assert_eq!(shown, ["40 ms", "99.9 s", "2 min", "25 min", "99 min", "3 h 05 min"]);
-    }
-
-    #[test]
-    fn counts_are_grouped() {
-        let shown: Vec<String> = [0, 12, 999, 1000, 1_000_209].map(super::count).to_vec();
-        assert_eq!(shown, ["0", "12", "999", "1,000", "1,000,209"]);
-    }
 }

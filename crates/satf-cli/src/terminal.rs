@@ -12,9 +12,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use satf::models::{Checkpoints, Iteration, Snapshot, TrainingMonitor};
 use satf::monitor::{Cancelled, Monitor};
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
-use tracing_subscriber::util::SubscriberInitExt;
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::{escape, signals};
 
@@ -51,7 +51,8 @@ impl Terminal {
             (_, true) => Level::DEBUG,
             _ => Level::WARN,
         };
-        tracing_subscriber::registry().with(Talk { terminal: terminal.clone(), level }).init();
+        // It fails only where something talks already, and then it is heard.
+        let _ = tracing::subscriber::set_global_default(Talk { terminal: terminal.clone(), level });
         // Without it the process just ends, and the next one removes what it left.
         if let Err(error) = signals::watch() {
             terminal.say(&format!("warning: Ctrl-C ends the process at once ({error})"));
@@ -211,18 +212,23 @@ fn brief(value: f64) -> String {
     }
 }
 
-/// The library's events as lines of talk: `warning: …`.
+/// The library's events as lines of talk: `warning: …`. Spans are for those who look for speed, and nobody here does.
 struct Talk {
     terminal: Terminal,
     level: Level,
 }
 
-impl<S: Subscriber> Layer<S> for Talk {
-    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+impl Subscriber for Talk {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() <= self.level && metadata.target().starts_with("satf")
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(LevelFilter::from_level(self.level))
+    }
+
+    fn event(&self, event: &Event<'_>) {
         let level = *event.metadata().level();
-        if level > self.level || !event.metadata().target().starts_with("satf") {
-            return;
-        }
         let mut line = Line(match level {
             Level::ERROR => "error: ".to_owned(),
             Level::WARN => "warning: ".to_owned(),
@@ -231,6 +237,18 @@ impl<S: Subscriber> Layer<S> for Talk {
         event.record(&mut line);
         self.terminal.say(&line.0);
     }
+
+    fn new_span(&self, _span: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn enter(&self, _span: &Id) {}
+
+    fn exit(&self, _span: &Id) {}
 }
 
 /// The message first, then the other fields.

@@ -8,8 +8,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use assert_cmd::cargo::cargo_bin;
-use satf_binary::{satf, shop_log};
+use satf_binary::{SATF, satf, shop_log};
 use serde_json::Value;
 
 /// Runs `satf` with so many kilobytes of address space, and no longer than a minute; returns its exit code and what it said.
@@ -17,7 +16,7 @@ fn within(kilobytes: u64, arguments: &[&str]) -> (i32, String) {
     let said = tempfile::NamedTempFile::new().unwrap();
     let mut process = Command::new("sh")
         .args(["-c", &format!("ulimit -v {kilobytes} && exec \"$@\""), "sh"])
-        .arg(cargo_bin("satf"))
+        .arg(SATF)
         .args(arguments)
         .stdout(Stdio::null())
         .stderr(said.reopen().unwrap())

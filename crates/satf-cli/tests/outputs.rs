@@ -10,8 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use assert_cmd::cargo::cargo_bin;
-use satf_binary::{satf, shop_log};
+use satf_binary::{SATF, satf, shop_log};
 use tempfile::TempDir;
 
 struct Place {
@@ -190,7 +189,7 @@ fn a_report_is_not_written_over_its_data_or_suite() {
 fn standard_input_is_an_input_too() {
     let place = Place::new();
     let histories = place.text("histories.jsonl");
-    let output = Command::new(cargo_bin("satf"))
+    let output = Command::new(SATF)
         .args(["recommend", &place.text("shop.satf"), "--histories", "-", "-o", &histories])
         .stdin(Stdio::from(fs::File::open(&histories).unwrap()))
         .output()
@@ -238,7 +237,7 @@ fn links_and_permissions_stay_and_new_files_have_the_usual_ones() {
     let private = place.text("private.csv");
     let script = "umask 077; exec \"$0\" generate --users 50 -o \"$1\"";
     let mut shell = Command::new("sh");
-    shell.args(["-c", script]).arg(cargo_bin("satf")).arg(&private).stdout(Stdio::null());
+    shell.args(["-c", script]).arg(SATF).arg(&private).stdout(Stdio::null());
     assert!(shell.status().unwrap().success());
     assert_eq!(mode("private.csv"), 0o600);
     assert!(names(&place.path("deep")).iter().chain(&place.names()).all(|name| !name.starts_with('.')));
@@ -276,7 +275,7 @@ fn standard_output_is_not_a_file_that_is_read() {
         let before = fs::read(place.path(precious)).unwrap();
         let words = line.split(' ').map(|word| word.replace('%', place.folder.path().to_str().unwrap()));
         let appended = fs::OpenOptions::new().append(true).open(place.path(precious)).unwrap();
-        let output = Command::new(cargo_bin("satf"))
+        let output = Command::new(SATF)
             .args(words)
             .stdin(Stdio::from(fs::File::open(place.path("histories.jsonl")).unwrap()))
             .stdout(Stdio::from(appended))

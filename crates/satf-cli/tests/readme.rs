@@ -4,8 +4,6 @@
 
 use std::process::Command;
 
-use assert_cmd::cargo::cargo_bin;
-
 /// The commands of the quick start, each with what it prints.
 fn quick_start() -> Vec<(String, String)> {
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
@@ -45,7 +43,8 @@ fn the_quick_start_runs_as_printed() {
     for (command, printed) in commands {
         let words = words(command.split(" #").next().unwrap());
         assert_eq!(words[0], "satf", "{command}");
-        let output = Command::new(cargo_bin("satf")).args(&words[1..]).current_dir(&folder).output().unwrap();
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_satf")).args(&words[1..]).current_dir(&folder).output().unwrap();
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
         let stdout = String::from_utf8(output.stdout).unwrap();
         let lines = |text: &str| text.lines().map(str::trim_end).map(str::to_owned).collect::<Vec<_>>();

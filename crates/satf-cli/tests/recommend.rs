@@ -10,8 +10,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use assert_cmd::cargo::cargo_bin;
-use satf_binary::{Outcome, satf, shop_log};
+use satf_binary::{Outcome, SATF, satf, shop_log};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -114,7 +113,7 @@ fn a_log_is_a_file_of_histories() {
     satf(&["prepare", &shop.log, "--duplicates", "all", "-o", &csv]).succeeds();
     let on_disk = shop.run(&["--histories", &csv, "-n", "2", "--memory", "1KB"]).succeeds();
     assert_eq!(lines(&on_disk), rows);
-    let piped = Command::new(cargo_bin("satf"))
+    let piped = Command::new(SATF)
         .args(["recommend", &shop.model, "--histories", "-", "-n", "2", "--memory", "1KB"])
         .stdin(fs::File::open(&csv).unwrap())
         .output()
@@ -172,7 +171,7 @@ fn histories_are_read_with_the_options_of_logs() {
 #[test]
 fn parquet_on_stdin_says_what_to_do() {
     let shop = Shop::new();
-    let mut child = Command::new(cargo_bin("satf"))
+    let mut child = Command::new(SATF)
         .args(["recommend", &shop.model, "--histories", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -351,7 +350,7 @@ fn long_histories_take_no_more_memory_than_short_ones() {
     gzip.finish().unwrap();
     let model = shop.path("mp.satf");
     satf(&["train", &shop.log, "-o", &model, "--model", "mp", "-q"]).succeeds();
-    let mut child = Command::new(cargo_bin("satf"))
+    let mut child = Command::new(SATF)
         .args(["recommend", &model, "--histories", &path, "-o", &shop.path("next.csv"), "-n", "1", "-q"])
         .stdout(Stdio::null())
         .spawn()
@@ -472,7 +471,7 @@ fn a_file_without_histories_is_an_error() {
         let none = shop.run(&["--histories", &shop.file(name, content)]);
         assert!(none.code == 1 && none.stderr.contains("no rows"), "{name}: {} {}", none.code, none.stderr);
     }
-    let piped = Command::new(cargo_bin("satf"))
+    let piped = Command::new(SATF)
         .args(["recommend", &shop.model, "--histories", "-"])
         .stdin(fs::File::open(shop.path("header.csv")).unwrap())
         .output()

@@ -13,8 +13,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use assert_cmd::cargo::cargo_bin;
-use satf_binary::{satf, satf_that_hears, shop_log};
+use satf_binary::{SATF, satf, satf_that_hears, shop_log};
 use tempfile::TempDir;
 
 /// Long enough for a busy machine, and shorter than what a command gets that does not stop by itself.
@@ -318,7 +317,7 @@ fn a_signal_that_was_ignored_stays_so() {
     for signal in ["HUP", "INT", "TERM"] {
         let script = format!("trap '' {signal}; exec \"$0\" recommend \"$1\" --histories -");
         let mut command = Command::new("sh");
-        command.args(["-c", &script]).arg(cargo_bin("satf")).arg(place.path("shop.satf"));
+        command.args(["-c", &script]).arg(SATF).arg(place.path("shop.satf"));
         let mut running = Running::spawn(&mut command);
         running.signal(signal);
         thread::sleep(Duration::from_millis(300));
@@ -338,7 +337,7 @@ fn a_file_larger_than_allowed_fails_as_on_a_full_disk() {
     for arguments in [&large[..], &many] {
         let limited = Command::new("sh")
             .args(["-c", "ulimit -f 8; exec \"$@\"", "sh"])
-            .arg(cargo_bin("satf"))
+            .arg(SATF)
             .args(arguments)
             .output()
             .unwrap();

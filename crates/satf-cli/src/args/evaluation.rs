@@ -156,7 +156,7 @@ Datasets are looked for in the data folder by their usual names (ml-1m.ratings.d
 reviews_Beauty_5.json.gz, …); those that are not there are left out. Every cell of the tables is kept in OUT/cells as soon
 as it is done: the same command goes on where it was stopped or killed, and does again only what was made from other
 data, settings or seeds. The report is OUT/report.html (one file that needs no network), .md and .json, its charts are
-in OUT/charts as SVG and PNG.
+in OUT/charts as SVG (and as PNG, if satf was built with the feature png).
 
 A suite of your own:
   title = \"Our shop\"

@@ -171,7 +171,7 @@ pub(crate) struct SimilarArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   satf inspect shop.satf
-  satf inspect shop.satf --svg attention.svg --png attention.png")]
+  satf inspect shop.satf --svg attention.svg")]
 pub(crate) struct InspectArguments {
     /// A model file
     #[arg(value_name = "MODEL")]
@@ -179,7 +179,7 @@ pub(crate) struct InspectArguments {
     /// Write the attention curve as SVG
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    /// Write the attention curve as PNG
+    /// Write the attention curve as PNG (needs a build with the feature png)
     #[arg(long, value_name = "FILE")]
     pub(crate) png: Option<PathBuf>,
     /// Write JSON to stdout

@@ -8,11 +8,12 @@ use anyhow::Context;
 use satf::data::write_atomically;
 use satf::models::{Registry, UserData};
 use satf::recommend::Model;
+use satf_report::charts::{self, HAS_PNG, Theme};
 use serde_json::{Value, json};
 
 use super::files::Files;
 use crate::args::InspectArguments;
-use crate::charts::{self, Theme};
+use crate::misuse::misuse;
 use crate::terminal::Terminal;
 use crate::{escape, table};
 
@@ -26,6 +27,11 @@ pub(crate) fn run(
         .writing("--svg", arguments.svg.as_ref())
         .writing("--png", arguments.png.as_ref())
         .check()?;
+    if arguments.png.is_some() && !HAS_PNG {
+        misuse!(
+            "--png: this satf was built without PNG; hint: --svg works in every build, or install satf with --features png"
+        );
+    }
     let model = super::load(&arguments.model, registry)?;
     let tensors = model.tensors();
     let bytes = fs::metadata(&arguments.model)?.len();
@@ -69,8 +75,8 @@ pub(crate) fn run(
     table::print(&text)
 }
 
-/// Pixels a unit of a chart: sharp on paper and on screens with small pixels.
-const PIXELS_A_UNIT: f32 = 2.0;
+/// Pixels per unit of a chart: sharp on paper and on screens with small pixels.
+const PIXELS_PER_UNIT: f32 = 2.0;
 
 /// Writes the attention curve to the files asked for.
 fn draw<'a>(
@@ -85,7 +91,7 @@ fn draw<'a>(
             format!("{option}: {model} learns no weights by lag; d-satf, ga-satf and la-satf do")
         })?;
         let svg = charts::attention_curve(model, weights).svg(Theme::Alone);
-        let picture = if option == "--png" { charts::png(&svg, PIXELS_A_UNIT)? } else { svg.into_bytes() };
+        let picture = if option == "--png" { charts::png(&svg, PIXELS_PER_UNIT)? } else { svg.into_bytes() };
         write_atomically(path, |file| file.write_all(&picture))
             .with_context(|| format!("cannot write {}", escape::path(path)))?;
         written.push(path.as_path());

@@ -1,33 +1,38 @@
 //! `satf reproduce`: every table and figure of the paper, by one command.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use satf::models::Registry;
+use satf_report::report::{self, REPORTS};
+use satf_report::reproduce::{FOLDERS, Findings, Request, Suite, Watcher, quoted, reproduce};
 
+use super::files::Files;
 use crate::args::ReproduceArguments;
-use crate::report;
-use crate::reproduce::{Findings, Request, reproduce};
+use crate::misuse::OnCommandLine;
 use crate::terminal::Terminal;
-use crate::{escape, table};
+use crate::{escape, hints, table};
 
 pub(crate) fn run(
     arguments: &ReproduceArguments,
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
-    let words = std::env::args_os().skip(1).map(|word| crate::reproduce::quoted(&word.to_string_lossy()));
+    let ReproduceArguments { data, out, .. } = arguments;
+    let mut suite = Suite::read(arguments.suite.as_deref(), registry)?;
+    let selection = suite.select(&arguments.only, &arguments.with, registry);
+    // The paper's suite is part of the program; that of a file is known only once it is read.
+    let selection = if arguments.suite.is_none() { selection.on_command_line()? } else { selection? };
+    check_files(&suite, arguments)?;
+    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
     let request = Request {
-        registry,
-        data: &arguments.data,
-        out: &arguments.out,
-        suite: arguments.suite.as_deref(),
-        only: &arguments.only,
-        with: &arguments.with,
         trials: arguments.tune.then_some(arguments.trials),
         seed: arguments.seed,
         command: std::iter::once("satf".to_owned()).chain(words).collect::<Vec<_>>().join(" "),
+        ..Request::new(&suite, &selection, registry, data, out)
     };
     let findings = reproduce(&request, terminal)?;
-    let page = report::write(&findings, &arguments.out)?;
+    let page = report::write(&findings, out).context(
+        "the report is not written; hint: all cells are kept, the same command writes the report again",
+    )?;
     terminal.finish();
     if arguments.json {
         table::print_json(&serde_json::to_value(&findings)?)?;
@@ -39,6 +44,27 @@ pub(crate) fn run(
         failed => {
             bail!("{failed} cell(s) could not be filled, for the reasons above; the report is without them")
         }
+    }
+}
+
+/// An error if the report would be written over something that is read.
+fn check_files(suite: &Suite, arguments: &ReproduceArguments) -> anyhow::Result<()> {
+    let ReproduceArguments { data, out, .. } = arguments;
+    let read = suite.files(data).into_iter();
+    let files = read.fold(Files::default(), |files, path| files.reading("--data", Some(path)));
+    let files = files.reading("--suite", arguments.suite.as_ref());
+    files.keep_out_of("--out", &FOLDERS.map(|name| out.join(name)))?;
+    let written = REPORTS.iter().map(|name| out.join(name));
+    written.fold(files, |files, path| files.writing("--out", Some(path))).check_distinct()
+}
+
+impl Watcher for Terminal {
+    fn narrate(&self, line: &str) {
+        Terminal::narrate(self, line);
+    }
+
+    fn word(&self, error: &(dyn std::error::Error + 'static)) -> String {
+        hints::chain_of(error)
     }
 }
 

@@ -4,9 +4,11 @@
 
 use std::process::Command;
 
-use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// The binary under test.
+pub(crate) const SATF: &str = env!("CARGO_BIN_EXE_satf");
 
 /// What a run of the binary left.
 pub(crate) struct Outcome {
@@ -25,7 +27,7 @@ impl Outcome {
 
 /// Runs `satf` with arguments. A panic fails the test, whatever it expects.
 pub(crate) fn satf(arguments: &[&str]) -> Outcome {
-    let output = Command::new(cargo_bin("satf")).args(arguments).output().unwrap();
+    let output = Command::new(SATF).args(arguments).output().unwrap();
     let outcome = Outcome {
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -39,10 +41,10 @@ pub(crate) fn satf(arguments: &[&str]) -> Outcome {
 #[allow(dead_code)]
 pub(crate) fn satf_that_hears() -> Command {
     if !cfg!(target_os = "linux") {
-        return Command::new(cargo_bin("satf"));
+        return Command::new(SATF);
     }
     let mut command = Command::new("env");
-    command.arg("--default-signal=INT,TERM").arg(cargo_bin("satf"));
+    command.arg("--default-signal=INT,TERM").arg(SATF);
     command
 }
 

@@ -133,6 +133,34 @@ pub(crate) fn moments(array: &ArrayRef) -> Option<Vec<Option<i64>>> {
     Some((0..array.len()).map(moment).collect())
 }
 
+/// Every value of a column as text, floating-point numbers in their shortest exact form; nulls stay none. `None` for a column of
+/// anything but numbers, strings and truth values.
+pub(crate) fn texts(array: &ArrayRef) -> Option<Vec<Option<String>>> {
+    if let Some(flags) = array.as_boolean_opt() {
+        return Some(flags.iter().map(|flag| Some(flag?.to_string())).collect());
+    }
+    // Their own shortest form: as wider numbers they would have more digits.
+    if let Some(singles) = array.as_primitive_opt::<Float32Type>() {
+        return Some(singles.iter().map(|number| Some(shortest(number?))).collect());
+    }
+    if is_moment(plain(array.data_type())) {
+        return None;
+    }
+    let column = Column::new(array)?;
+    let text = |row| match column.get(row) {
+        Field::Integer(number) => Some(number.to_string()),
+        Field::Unsigned(number) => Some(number.to_string()),
+        Field::Float(number) => Some(shortest(number)),
+        Field::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+        _ => None,
+    };
+    Some((0..array.len()).map(text).collect())
+}
+
+fn shortest(number: impl ryu::Float) -> String {
+    ryu::Buffer::new().format(number).to_owned()
+}
+
 /// What a column of a role must hold, if it is not what this type holds.
 pub(super) fn misfit(role: Role, data_type: &DataType) -> Option<&'static str> {
     let plain = plain(data_type);
@@ -283,5 +311,50 @@ struct Dictionary<K: ArrowDictionaryKeyType> {
 impl<K: ArrowDictionaryKeyType> Cells for Dictionary<K> {
     fn get(&self, row: usize) -> Field<'_> {
         self.array.key(row).map_or(NULL, |key| self.values.get(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{
+        BinaryArray, BooleanArray, Date32Array, Float32Array, Float64Array, Int8Array, Int64Array, NullArray,
+        StringArray, StringViewArray, UInt64Array,
+    };
+
+    use super::*;
+
+    #[test]
+    fn numbers_strings_and_truth_values_have_a_text() {
+        let words = StringArray::from(vec!["a", ""]);
+        let dictionary = DictionaryArray::<Int8Type>::new(
+            Int8Array::from(vec![Some(1), None, Some(0)]),
+            Arc::new(words.clone()),
+        );
+        let cases: Vec<(ArrayRef, Vec<Option<&str>>)> = vec![
+            (Arc::new(Int64Array::from(vec![Some(-7), None])), vec![Some("-7"), None]),
+            (Arc::new(UInt64Array::from(vec![u64::MAX])), vec![Some("18446744073709551615")]),
+            (
+                Arc::new(Float64Array::from(vec![1.0, 0.1 + 0.2, 1e-7, 2e16])),
+                vec![Some("1.0"), Some("0.30000000000000004"), Some("1e-7"), Some("2e16")],
+            ),
+            (
+                Arc::new(Float32Array::from(vec![Some(0.1), None, Some(f32::NAN)])),
+                vec![Some("0.1"), None, Some("NaN")],
+            ),
+            (Arc::new(words), vec![Some("a"), Some("")]),
+            (Arc::new(StringViewArray::from(vec![Some("a"), None])), vec![Some("a"), None]),
+            (Arc::new(BinaryArray::from(vec![&b"ab"[..]])), vec![Some("ab")]),
+            (Arc::new(dictionary), vec![Some(""), None, Some("a")]),
+            (Arc::new(BooleanArray::from(vec![Some(true), None])), vec![Some("true"), None]),
+            (Arc::new(NullArray::new(2)), vec![None, None]),
+        ];
+        for (array, expected) in cases {
+            let found = texts(&array).unwrap();
+            assert!(found.iter().map(Option::as_deref).eq(expected), "{}: {found:?}", array.data_type());
+        }
+        let dates: ArrayRef = Arc::new(Date32Array::from(vec![1]));
+        assert_eq!(texts(&dates), None);
     }
 }

@@ -68,7 +68,7 @@ pub use titles::{Titles, read_titles};
 pub use user_histories::{HistoryOptions, UserHistories, UserHistory};
 pub use write::{LogFormat, write_log};
 
-pub(crate) use arrow::moments;
+pub(crate) use arrow::{moments, texts};
 pub(crate) use source::{Content, read_content};
 
 use crate::interactions::Interactions;

@@ -11,8 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt32Array};
-use arrow_cast::cast;
-use arrow_schema::DataType;
 use hashbrown::HashMap;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -23,7 +21,7 @@ use parquet::file::properties::WriterProperties;
 use super::evaluation::Evaluation;
 use super::event_times::{self, EventTimes, Reading};
 use super::metrics::Metric;
-use crate::data::{Content, DataError, moments, read_content, time, write_atomically};
+use crate::data::{Content, DataError, moments, read_content, texts, time, write_atomically};
 use crate::interactions::Ids;
 use crate::monitor::Monitor;
 use crate::prepare::Partition;
@@ -190,18 +188,10 @@ fn write_csv(writer: &mut BufWriter<File>, table: &RecordBatch) -> io::Result<()
     let mut csv = csv::Writer::from_writer(writer);
     csv.write_record(table.schema().fields().iter().map(|field| field.name()))?;
     // Floats print in their shortest exact form either way, so both formats carry the same values.
-    let columns: Vec<ArrayRef> = table
-        .columns()
-        .iter()
-        .map(|column| cast(column, &DataType::Utf8).map_err(io::Error::other))
-        .collect::<Result<_, _>>()?;
-    let texts: Vec<&StringArray> =
-        columns.iter().filter_map(|column| column.as_any().downcast_ref::<StringArray>()).collect();
+    let columns: Option<Vec<_>> = table.columns().iter().map(texts).collect();
+    let columns = columns.expect("invariant: these columns hold numbers, strings and times");
     for row in 0..table.num_rows() {
-        csv.write_record(texts.iter().map(|column| {
-            use arrow_array::Array;
-            if column.is_null(row) { "" } else { column.value(row) }
-        }))?;
+        csv.write_record(columns.iter().map(|column| column[row].as_deref().unwrap_or_default()))?;
     }
     csv.flush()
 }
@@ -332,16 +322,16 @@ fn parquet_columns(file: File) -> Result<TextColumns, ParquetError> {
         let is_ours =
             |name: &str| ["user_id", "item_id", TIME].contains(&name) || name.parse::<Metric>().is_ok();
         let ours = columns.iter_mut().zip(batch.columns()).filter(|((name, _), _)| is_ours(name));
-        for ((name, texts), column) in ours {
+        for ((name, read), column) in ours {
             let times = if name == TIME { moments(column) } else { None };
             if let Some(times) = times {
-                texts.extend(times.into_iter().map(|time| time.and_then(time::to_iso).unwrap_or_default()));
+                read.extend(times.into_iter().map(|time| time.and_then(time::to_iso).unwrap_or_default()));
                 continue;
             }
-            let column = cast(column, &DataType::Utf8)?;
-            if let Some(values) = column.as_any().downcast_ref::<StringArray>() {
-                texts.extend(values.iter().map(|value| value.unwrap_or_default().to_owned()));
-            }
+            let values = texts(column).ok_or_else(|| {
+                ParquetError::General(format!("the column {name} holds {}", column.data_type()))
+            })?;
+            read.extend(values.into_iter().map(Option::unwrap_or_default));
         }
     }
     Ok(columns)

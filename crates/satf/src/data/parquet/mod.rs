@@ -15,6 +15,8 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
+use parquet::basic::Compression;
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
 use self::lists::ListColumn;
@@ -99,6 +101,7 @@ impl<'a> ParquetRows<'a> {
         let mut taken: Vec<usize> = chosen.by_role().map(|(_, at)| at).collect();
         taken.sort_unstable();
         taken.dedup();
+        check_codecs(&path, metadata.metadata(), &taken)?;
         let place = |at: usize| taken.partition_point(|&other| other < at);
         let places = Chosen {
             user: place(chosen.user),
@@ -244,6 +247,28 @@ fn open_file(source: Source<'_>, monitor: &dyn Monitor) -> Result<Input, DataErr
 /// How much of it is read between two questions whether to stop.
 const BUFFERED_AT_ONCE: u64 = 1 << 20;
 
+/// An error if a column that is taken is packed with a codec that is not read here: Brotli alone would be a megabyte of program.
+fn check_codecs(path: &Path, metadata: &ParquetMetaData, taken: &[usize]) -> Result<(), DataError> {
+    let schema = metadata.file_metadata().schema_descr();
+    for (leaf, column) in metadata.row_groups().iter().flat_map(|group| group.columns().iter().enumerate()) {
+        let codec = match column.compression() {
+            Compression::BROTLI(_) => "Brotli",
+            Compression::LZO => "LZO",
+            _ => continue,
+        };
+        if taken.contains(&schema.get_column_root_idx(leaf)) {
+            let name = column.column_descr().name();
+            return Err(broken(
+                path,
+                format!(
+                    "its column {name} is packed with {codec}; write it again with zstd, snappy, gzip or lz4"
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// How many rows make a batch of bounded size where a row holds a list.
 fn lists_a_batch(metadata: &ArrowReaderMetadata, list: usize) -> usize {
     let schema = metadata.parquet_schema();
@@ -297,4 +322,36 @@ fn guarded<T, E: Display>(path: &Path, decode: impl FnOnce() -> Result<T, E>) ->
 
 fn broken(path: &Path, reason: impl Into<Box<str>>) -> DataError {
     DataError::Parquet { path: path.to_owned(), reason: reason.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use parquet::file::metadata::{ColumnChunkMetaData, FileMetaData, RowGroupMetaData};
+    use parquet::schema::parser::parse_message_type;
+    use parquet::schema::types::SchemaDescriptor;
+
+    use super::*;
+
+    #[test]
+    fn codecs_that_are_not_read_are_named_if_their_column_is_taken() {
+        let message = "message log { required int64 user; required int64 item; }";
+        let schema = Arc::new(SchemaDescriptor::new(Arc::new(parse_message_type(message).unwrap())));
+        let metadata = |codecs: [Compression; 2]| {
+            let columns = codecs.into_iter().enumerate().map(|(at, codec)| {
+                ColumnChunkMetaData::builder(schema.column(at)).set_compression(codec).build().unwrap()
+            });
+            let group = RowGroupMetaData::builder(Arc::clone(&schema)).set_column_metadata(columns.collect());
+            let file = FileMetaData::new(2, 0, None, None, Arc::clone(&schema), None);
+            ParquetMetaData::new(file, vec![group.build().unwrap()])
+        };
+        let path = Path::new("log.parquet");
+        let brotli = metadata([Compression::SNAPPY, Compression::BROTLI(Default::default())]);
+        let refused = check_codecs(path, &brotli, &[0, 1]).unwrap_err().to_string();
+        for part in ["log.parquet", "column item", "Brotli", "zstd"] {
+            assert!(refused.contains(part), "{part}: {refused}");
+        }
+        assert!(check_codecs(path, &brotli, &[0]).is_ok());
+        let usual = metadata([Compression::UNCOMPRESSED, Compression::ZSTD(Default::default())]);
+        assert!(check_codecs(path, &usual, &[0, 1]).is_ok());
+    }
 }

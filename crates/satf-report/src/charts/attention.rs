@@ -8,7 +8,7 @@ const LAGS_SHOWN: usize = 24;
 const WIDTH: usize = 40;
 
 /// One bar a lag, as long as its weight; weights below zero are drawn lighter.
-pub(crate) fn attention_bars(weights: &[f64]) -> String {
+pub fn attention_bars(weights: &[f64]) -> String {
     let largest = largest(weights);
     let mut lines: Vec<String> = weights
         .iter()
@@ -42,7 +42,7 @@ fn short(weight: f64) -> String {
 }
 
 /// The same curve as a chart.
-pub(crate) fn attention_curve(model: &str, weights: &[f64]) -> LineChart {
+pub fn attention_curve(model: &str, weights: &[f64]) -> LineChart {
     let oldest = weights.len().saturating_sub(1);
     let description = match weights.first() {
         Some(&newest) => format!(

@@ -2,29 +2,29 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::{Context, anyhow, bail};
 use satf::evaluate::SeenPolicy;
 use satf::models::{ModelEntry, Registry, nearest};
 use satf::prepare::{Duplicates, Offset};
+use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
-use serde::{Deserialize, Serialize};
 use toml::Table;
 
-use super::plan::slug;
-use crate::escape;
+use super::SuiteError;
+use super::findings::Published;
+use super::plan::{find_file, slug};
 
 /// The suite that is run when none is given.
 const PAPER: &str = concat!(include_str!("suite.toml"), "\n", include_str!("paper_scores.toml"));
 /// Runs whose mean is reported, where results depend on a seed.
 const USUAL_REPEATS: usize = 3;
 
-/// What to run.
+/// What to run: datasets and how they are cut, models and their keys, and what others published of them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Suite {
+pub struct Suite {
     /// Heading of the report.
     pub(crate) title: String,
     /// What the published figures are called, such as `paper`.
@@ -145,15 +145,6 @@ pub(crate) struct Ranks {
     pub(crate) values: Vec<usize>,
 }
 
-/// NDCG and HR at 10 with their standard errors, and COV, as somebody published them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Published {
-    pub(crate) ndcg: [f64; 2],
-    pub(crate) hr: [f64; 2],
-    pub(crate) cov: f64,
-}
-
 fn published_by() -> String {
     "published".to_owned()
 }
@@ -190,24 +181,26 @@ impl Model {
 
 impl Suite {
     /// The suite in a file, or the paper's.
-    pub(crate) fn read(path: Option<&Path>, registry: &Registry) -> anyhow::Result<Suite> {
-        let Some(path) = path else {
-            return Suite::parse(PAPER, registry).context("the suite of the paper");
-        };
-        let text = fs::read_to_string(path).with_context(|| escape::path(path))?;
-        Suite::parse(&text, registry).with_context(|| escape::path(path))
+    pub fn read(path: Option<&Path>, registry: &Registry) -> Result<Suite, SuiteError> {
+        let Some(path) = path else { return Suite::parse(PAPER, registry) };
+        let text =
+            fs::read_to_string(path).map_err(|source| SuiteError::File { path: path.to_owned(), source })?;
+        Suite::parse(&text, registry)
+            .map_err(|source| SuiteError::In { path: path.to_owned(), source: Box::new(source) })
     }
 
-    fn parse(text: &str, registry: &Registry) -> anyhow::Result<Suite> {
+    /// The suite that a text says, as TOML.
+    pub fn parse(text: &str, registry: &Registry) -> Result<Suite, SuiteError> {
         // Below its first line an error is a picture of the place.
-        let suite = toml::from_str::<Suite>(text);
-        let suite =
-            suite.map_err(|error| anyhow!("{}", error.to_string().trim_end().replace('\n', "\n  ")))?;
+        let picture = |error: toml::de::Error| error.to_string().trim_end().replace('\n', "\n  ");
+        let suite = toml::from_str::<Suite>(text).map_err(|error| SuiteError::Syntax(picture(error)))?;
         let faults = suite.faults(registry);
-        if !faults.is_empty() {
-            bail!("the suite has {} fault(s):\n  {}", faults.len(), faults.join("\n  "));
-        }
-        Ok(suite)
+        if faults.is_empty() { Ok(suite) } else { Err(SuiteError::Faults(faults)) }
+    }
+
+    /// The files of a folder that are read for this suite.
+    pub fn files(&self, data: &Path) -> Vec<PathBuf> {
+        self.datasets.iter().filter_map(|dataset| find_file(dataset, data)).collect()
     }
 
     /// Everything that can be told without data.
@@ -266,23 +259,22 @@ impl Suite {
 
     /// Keeps what `only` names: datasets if it names any, models if it names any. Models on request stay out
     /// unless `with` or `only` names them; what `published` has of them is shown all the same.
-    pub(crate) fn select(
+    pub fn select(
         &mut self,
         only: &[String],
         with: &[String],
         registry: &Registry,
-    ) -> anyhow::Result<Selection> {
+    ) -> Result<Selection, SuiteError> {
         let datasets = self.datasets.iter().map(|dataset| dataset.name.as_str());
         let models = self.models.iter().map(|model| model.name.as_str());
         let all: Vec<&str> = datasets.chain(models).collect();
         for name in only.iter().chain(with) {
             if !all.iter().any(|known| known.eq_ignore_ascii_case(name)) {
-                let hint = nearest(name, all.iter().copied());
-                let hint = hint.map(|near| format!(", did you mean '{near}'?")).unwrap_or_default();
-                bail!(
-                    "'{name}' is neither a dataset nor a model of the suite{hint}; known: {}",
-                    all.join(", ")
-                );
+                return Err(SuiteError::UnknownName {
+                    name: name.clone(),
+                    nearest: nearest(name, all.iter().copied()).map(str::to_owned),
+                    known: all.into_iter().map(str::to_owned).collect(),
+                });
             }
         }
         let among = |names: &[String], name: &str| names.iter().any(|given| given.eq_ignore_ascii_case(name));
@@ -299,7 +291,8 @@ impl Suite {
             .map(|model| model.name.clone())
             .collect();
         for model in self.models.iter().filter(|model| requested.contains(&model.name)) {
-            registry.find(&model.model).with_context(|| format!("'{}' cannot be run", model.name))?;
+            let name = || model.name.clone();
+            registry.find(&model.model).map_err(|source| SuiteError::CannotRun { name: name(), source })?;
         }
         Ok(Selection { requested })
     }
@@ -312,7 +305,8 @@ impl Suite {
 }
 
 /// Which models are to be run; the others are shown as far as they are done.
-pub(crate) struct Selection {
+#[derive(Clone, Debug)]
+pub struct Selection {
     requested: Vec<String>,
 }
 

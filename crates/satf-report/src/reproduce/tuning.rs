@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Context;
 use satf::experiment::SharedKeys;
 use satf::models::Registry;
 use satf::prepare::TiePolicy;
@@ -15,7 +14,7 @@ use toml::Table;
 use super::cell::TARGET;
 use super::plan::{Found, given_settings, own_settings, slug};
 use super::suite::Model;
-use crate::terminal::Terminal;
+use super::{ReproduceError, Watcher};
 
 /// Iterations without growth that a trial bears.
 const PATIENCE: usize = 2;
@@ -27,7 +26,7 @@ pub(crate) struct Search<'a> {
     pub(crate) out: &'a Path,
     pub(crate) trials: usize,
     pub(crate) seed: u64,
-    pub(crate) terminal: &'a Terminal,
+    pub(crate) watcher: &'a dyn Watcher,
 }
 
 impl Search<'_> {
@@ -35,7 +34,11 @@ impl Search<'_> {
     ///
     /// Presets play no part: the space says what is searched, other keys are as the suite itself sets them, or as the model has
     /// them by default.
-    pub(crate) fn settings(&self, model: &Model, found: &Found<'_>) -> anyhow::Result<(Table, &'static str)> {
+    pub(crate) fn settings(
+        &self,
+        model: &Model,
+        found: &Found<'_>,
+    ) -> Result<(Table, &'static str), ReproduceError> {
         let (Some(entry), Some(tuning)) = (model.entry(self.registry), &model.tune) else {
             return Ok((given_settings(model, found.dataset, self.registry)?, ""));
         };
@@ -80,7 +83,7 @@ impl Search<'_> {
             SearchOptions { grid: &grid, scoring, sampler: Sampler::Random, seed: self.seed, limits };
         let narrate = |trial: &Trial, progress: Progress| {
             let left = progress.seconds_left.unwrap_or_default();
-            self.terminal.narrate(&format!(
+            self.watcher.narrate(&format!(
                 "tuning {} on {}: trial {} of {}, {TARGET} {:.4}, about {left:.0} s left",
                 model.name,
                 dataset.title(),
@@ -89,9 +92,8 @@ impl Search<'_> {
                 trial.best().map_or(0.0, |best| best.value),
             ));
         };
-        search(&options, &mut study, self.terminal, &narrate)?;
-        let best = best_of(study.trials())
-            .with_context(|| format!("{}: no trial could be scored", folder.display()))?;
+        search(&options, &mut study, self.watcher, &narrate)?;
+        let best = best_of(study.trials()).ok_or(ReproduceError::NoTrial(folder))?;
         for (key, value) in &best.keys {
             settings.insert(key.clone(), toml::Value::try_from(value)?);
         }

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
 use satf::data::{ReadOptions, read_log};
 use satf::experiment::{Choice, SharedKeys};
 use satf::models::{ModelEntry, Registry};
+use satf::monitor::Monitor;
 use satf::prepare::{Statistics, TiePolicy, p_core, resolve_duplicates};
 use toml::Table;
 
+use super::ReproduceError;
 use super::cell::{Log, Question, Task};
 use super::suite::{Dataset, Model, Ranks, Selection, Suite};
-use crate::terminal::Terminal;
 
 /// A dataset of the suite that is there.
 pub(crate) struct Found<'a> {
@@ -30,12 +30,12 @@ pub(crate) fn find_file(dataset: &Dataset, data: &Path) -> Option<PathBuf> {
 pub(crate) fn find_datasets<'a>(
     suite: &'a Suite,
     data: &Path,
-    terminal: &Terminal,
-) -> anyhow::Result<Vec<Found<'a>>> {
+    monitor: &dyn Monitor,
+) -> Result<Vec<Found<'a>>, ReproduceError> {
     let mut found = Vec::new();
     for dataset in &suite.datasets {
         let Some(path) = find_file(dataset, data) else { continue };
-        let (log, _) = read_log(std::slice::from_ref(&path), &ReadOptions::default(), terminal)?;
+        let (log, _) = read_log(std::slice::from_ref(&path), &ReadOptions::default(), monitor)?;
         let log = resolve_duplicates(&log, dataset.duplicates);
         let log = if dataset.core > 1 { p_core(&log, dataset.core) } else { log };
         let statistics = Statistics::of(&log);
@@ -45,8 +45,8 @@ pub(crate) fn find_datasets<'a>(
         suite.datasets.iter().filter(|dataset| !found.iter().any(|found| found.dataset.name == dataset.name));
     let looked_for = |dataset: &Dataset| format!("{} ({})", dataset.title(), dataset.files.join(", "));
     if found.is_empty() {
-        let looked: Vec<String> = suite.datasets.iter().map(looked_for).collect();
-        bail!("{}: none of the datasets is there; looked for {}", data.display(), looked.join("; "));
+        let looked_for = suite.datasets.iter().map(looked_for).collect();
+        return Err(ReproduceError::NoData { data: data.to_owned(), looked_for });
     }
     for dataset in missing {
         tracing::warn!("{}: left out, none of its files is in {}", looked_for(dataset), data.display());
@@ -65,17 +65,20 @@ pub(crate) struct Planned<'a> {
 }
 
 /// The keys of a model on a dataset, and a word that tells them from others in the names of cells.
-pub(crate) type Settings<'a> = dyn Fn(&Model, &Found<'_>) -> anyhow::Result<(Table, &'static str)> + 'a;
+pub(crate) type Settings<'a> =
+    dyn Fn(&Model, &Found<'_>) -> Result<(Table, &'static str), ReproduceError> + 'a;
 
 /// The keys of a model on a dataset: its preset, then the suite's settings, then those for the dataset.
-pub(crate) fn given_settings(model: &Model, dataset: &Dataset, registry: &Registry) -> anyhow::Result<Table> {
+pub(crate) fn given_settings(
+    model: &Model,
+    dataset: &Dataset,
+    registry: &Registry,
+) -> Result<Table, ReproduceError> {
     let mut settings = Table::new();
     if let Some(family) = &model.preset {
-        let preset = dataset.preset.as_ref().with_context(|| {
-            format!(
-                "model '{}' has presets, dataset '{}' none: expected preset = '…'",
-                model.name, dataset.name
-            )
+        let preset = dataset.preset.as_ref().ok_or_else(|| ReproduceError::NoPreset {
+            model: model.name.clone(),
+            dataset: dataset.name.clone(),
         })?;
         settings = registry.preset(&format!("{family}/{preset}"))?.settings;
     }
@@ -98,7 +101,7 @@ pub(crate) fn cells<'a>(
     found: &'a [Found<'a>],
     first_seed: u64,
     settings_of: &Settings<'_>,
-) -> anyhow::Result<Vec<Planned<'a>>> {
+) -> Result<Vec<Planned<'a>>, ReproduceError> {
     let mut cells = Vec::new();
     for (at, dataset) in found.iter().enumerate() {
         for (model_at, model) in suite.models.iter().enumerate() {
@@ -118,8 +121,9 @@ pub(crate) fn cells<'a>(
                     task,
                     first_seed,
                 )
-                .with_context(|| {
-                    format!("{} on {}, {}", model.name, dataset.dataset.title(), task.describe())
+                .map_err(|source| ReproduceError::Cell {
+                    what: format!("{} on {}, {}", model.name, dataset.dataset.title(), task.describe()),
+                    source: Box::new(source),
                 })
             };
             for task in tasks(suite, model, &entry, dataset.dataset, first_seed) {
@@ -154,7 +158,7 @@ fn configure(
     dataset: &Dataset,
     task: Task,
     first_seed: u64,
-) -> anyhow::Result<Choice> {
+) -> Result<Choice, ReproduceError> {
     let seed = match task {
         Task::Score { seed, .. } => seed,
         Task::Curve | Task::Time { .. } => first_seed,
@@ -174,9 +178,9 @@ fn configure(
 
 /// The model with so many columns of the item factor: the item rank, the rank, or the width of embeddings. No rank of a Tucker
 /// decomposition is above the product of the others: that of the users gives way.
-fn with_item_rank(choice: &Choice, rank: i64) -> anyhow::Result<Choice> {
+fn with_item_rank(choice: &Choice, rank: i64) -> Result<Choice, ReproduceError> {
     let key = ["item_rank", "rank", "hidden"].into_iter().find(|key| choice.has(key));
-    let key = key.context("it has no item factor: leave it out of [[ranks]]")?;
+    let key = key.ok_or(ReproduceError::NoItemFactor)?;
     if key != "item_rank" {
         return Ok(choice.with(&[(key, rank)])?);
     }
@@ -240,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_rank_of_users_gives_way_to_that_of_items() {
-        let registry = crate::registry();
+        let registry = satf_sasrec::registry();
         let entry = registry.find("la-satf").unwrap();
         let settings: Table =
             "user_rank = 700\nitem_rank = 600\nattention_rank = 1\nsequences_rank = 2".parse().unwrap();
@@ -254,7 +258,6 @@ mod tests {
         assert_eq!(with_item_rank(&plain("pure-svd"), 7).unwrap().configured.configuration["rank"], 7);
         let refused = with_item_rank(&plain("mp"), 7).err().unwrap().to_string();
         assert!(refused.contains("no item factor"), "{refused}");
-        #[cfg(feature = "sasrec")]
         assert_eq!(with_item_rank(&plain("sasrec"), 8).unwrap().configured.configuration["hidden"], 8);
     }
 

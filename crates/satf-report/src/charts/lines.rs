@@ -6,30 +6,30 @@ use super::scale::{Axis, Scale, Wish, brief};
 
 /// One line.
 #[derive(Clone, Debug)]
-pub(crate) struct LineSeries {
+pub struct LineSeries {
     /// The name in the legend.
-    pub(crate) name: String,
+    pub name: String,
     /// What the line goes through, in this order.
-    pub(crate) points: Vec<(f64, f64)>,
+    pub points: Vec<(f64, f64)>,
 }
 
 /// Lines over a common axis.
 #[derive(Clone, Debug)]
-pub(crate) struct LineChart {
+pub struct LineChart {
     /// The title, also what screen readers say.
-    pub(crate) title: String,
+    pub title: String,
     /// What is to be seen, in a sentence or two, for those who do not see it.
-    pub(crate) description: String,
+    pub description: String,
     /// What the lying axis measures.
-    pub(crate) x_label: String,
+    pub x_label: String,
     /// What the upright axis measures.
-    pub(crate) y_label: String,
+    pub y_label: String,
     /// How the lying axis is divided.
-    pub(crate) x_scale: Scale,
+    pub x_scale: Scale,
     /// How the upright axis is divided.
-    pub(crate) y_scale: Scale,
+    pub y_scale: Scale,
     /// The lines.
-    pub(crate) series: Vec<LineSeries>,
+    pub series: Vec<LineSeries>,
 }
 
 /// Marks of one line are at least this far apart, on average.
@@ -39,7 +39,7 @@ const NEAR_ZERO: f64 = 0.5;
 
 impl LineChart {
     /// The chart as SVG.
-    pub(crate) fn svg(&self, theme: Theme) -> String {
+    pub fn svg(&self, theme: Theme) -> String {
         let captions = Captions {
             title: &self.title,
             description: &self.description,

@@ -6,7 +6,7 @@ use super::text::escape;
 
 /// Where a chart is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Theme {
+pub enum Theme {
     /// Inside a page that holds [`PAGE_STYLE`](super::PAGE_STYLE).
     Page,
     /// As a file of its own, on white.

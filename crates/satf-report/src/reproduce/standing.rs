@@ -7,18 +7,20 @@ const ROUNDING: f64 = 0.000_5;
 
 /// A figure, how sure it is, and the lowest and highest of its runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Figure {
+pub struct Figure {
     /// The mean of the runs.
-    pub(crate) value: f64,
+    pub value: f64,
     /// Standard error, ours clustered by user: that of one run, for all runs score the same events.
-    pub(crate) stderr: Option<f64>,
-    pub(crate) lowest: f64,
-    pub(crate) highest: f64,
+    pub stderr: Option<f64>,
+    /// The lowest of the runs.
+    pub lowest: f64,
+    /// The highest of the runs.
+    pub highest: f64,
 }
 
 impl Figure {
     /// The mean of several runs on the same events.
-    pub(crate) fn mean(runs: &[(f64, Option<f64>)]) -> Option<Figure> {
+    pub fn mean(runs: &[(f64, Option<f64>)]) -> Option<Figure> {
         if runs.is_empty() {
             return None;
         }
@@ -34,7 +36,7 @@ impl Figure {
     }
 
     /// A figure somebody published.
-    pub(crate) fn published(value: f64, stderr: Option<f64>) -> Figure {
+    pub fn published(value: f64, stderr: Option<f64>) -> Figure {
         Figure { value, stderr, lowest: value, highest: value }
     }
 }
@@ -42,7 +44,7 @@ impl Figure {
 /// How our figure stands to a published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Mark {
+pub enum Mark {
     /// Within two standard errors.
     Within,
     /// Above by more than that, but the published figure is not below the lowest of our runs.
@@ -56,12 +58,13 @@ pub(crate) enum Mark {
 }
 
 impl Mark {
-    pub(crate) const ALL: [Mark; 5] =
+    /// All marks, in the order of a legend.
+    pub const ALL: [Mark; 5] =
         [Mark::Within, Mark::Above, Mark::Below, Mark::AboveWithinRuns, Mark::BelowWithinRuns];
 
     /// Compares with a figure that was rounded to three decimals. COV has no standard error: it is within only if it
     /// agrees in those decimals.
-    pub(crate) fn of(ours: Figure, published: f64) -> Mark {
+    pub fn of(ours: Figure, published: f64) -> Mark {
         let difference = ours.value - published;
         let among_runs = (ours.lowest - ROUNDING..=ours.highest + ROUNDING).contains(&published);
         match (difference.abs() <= 2.0 * ours.stderr.unwrap_or(0.0) + ROUNDING, difference > 0.0, among_runs)
@@ -74,7 +77,8 @@ impl Mark {
         }
     }
 
-    pub(crate) fn symbol(self) -> &'static str {
+    /// The sign that stands beside a figure.
+    pub fn symbol(self) -> &'static str {
         match self {
             Mark::Within => "=",
             Mark::Above => "▲",
@@ -85,7 +89,7 @@ impl Mark {
     }
 
     /// In words, of our figure.
-    pub(crate) fn words(self) -> &'static str {
+    pub fn words(self) -> &'static str {
         match self {
             Mark::Within => "within two standard errors",
             Mark::Above => "above",
@@ -99,9 +103,12 @@ impl Mark {
 /// A model's place in a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Place {
+pub enum Place {
+    /// The best, or one like it.
     Best,
+    /// The best of the rest, or one like it.
     Second,
+    /// Any other.
     #[default]
     Other,
 }
@@ -109,7 +116,7 @@ pub(crate) enum Place {
 /// The places of a column, by the paper's rule that figures within each other's interval are marked alike. Its table bears out
 /// that each has to lie within one standard error of the other: intervals that merely overlap would make more of them alike
 /// than it marks. The highest and those like it are best; of the rest, the highest and those like it are second.
-pub(crate) fn places(column: &[Option<Figure>]) -> Vec<Place> {
+pub fn places(column: &[Option<Figure>]) -> Vec<Place> {
     let mut places = vec![Place::Other; column.len()];
     for place in [Place::Best, Place::Second] {
         let free = |places: &[Place], at: usize| places[at] == Place::Other;

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Context;
 use satf::evaluate::{Estimate, EvaluateOptions, Measure, Metric, ResampleUnit, SeenPolicy};
 use satf::experiment::{Choice, Validation, fit, fit_with_validation, run_on};
 use satf::interactions::Interactions;
+use satf::models::TrainingMonitor;
 use satf::prepare::{Partition, Split, SplitScheme, TiePolicy, Timeline};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::ReproduceError;
+use super::findings::Step;
 use super::suite::Dataset;
-use crate::terminal::Terminal;
 
 /// What configurations are chosen by, and the first column of every table.
 pub(crate) const TARGET: Metric = Metric { measure: Measure::Ndcg, cutoff: 10 };
@@ -96,14 +97,6 @@ pub(crate) struct Scored {
     pub(crate) lag_weights: Option<Vec<f64>>,
 }
 
-/// The target after an iteration.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Step {
-    pub(crate) iteration: usize,
-    pub(crate) value: f64,
-    pub(crate) stderr: Option<f64>,
-}
-
 /// The time of a training.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Timed {
@@ -140,11 +133,11 @@ impl Log {
         ties: TiePolicy,
         seed: u64,
         validation: bool,
-    ) -> anyhow::Result<Partition> {
+    ) -> Result<Partition, ReproduceError> {
         let scheme = SplitScheme::Calendar { valid: dataset.valid, test: dataset.test };
-        let split = Split::new(Timeline::new(&self.rows, ties, seed), scheme)?;
-        let partition = if validation { split.validation() } else { split.test() };
-        partition.with_context(|| format!("dataset '{}'", dataset.name))
+        let split = Split::new(Timeline::new(&self.rows, ties, seed), scheme);
+        let partition = split.and_then(|split| if validation { split.validation() } else { split.test() });
+        partition.map_err(|source| ReproduceError::Split { dataset: dataset.name.clone(), source })
     }
 }
 
@@ -192,14 +185,18 @@ impl Question<'_> {
     }
 
     /// Measures.
-    pub(crate) fn answer(&self, partition: &Partition, terminal: &Terminal) -> anyhow::Result<Outcome> {
+    pub(crate) fn answer(
+        &self,
+        partition: &Partition,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Outcome, ReproduceError> {
         let threads = rayon::current_num_threads();
         let learner = &self.choice.configured.learner;
         match self.task {
             Task::Score { .. } => {
                 let cutoffs = vec![TARGET.cutoff];
                 let options = EvaluateOptions { cutoffs, seen: self.seen, ..EvaluateOptions::default() };
-                let run = run_on(&self.choice, partition, &options, terminal)?;
+                let run = run_on(&self.choice, partition, &options, monitor)?;
                 Ok(Outcome::Score(Scored {
                     metrics: run.evaluation.report().into_iter().collect(),
                     events: run.evaluation.counts.scored,
@@ -212,7 +209,7 @@ impl Question<'_> {
             Task::Curve => {
                 // Every iteration is wanted, however the curve goes.
                 let validation = Validation::new(partition, TARGET, usize::MAX);
-                let curve = fit_with_validation(&**learner, &validation, terminal)?.curve;
+                let curve = fit_with_validation(&**learner, &validation, monitor)?.curve;
                 let step = |(iteration, estimate): (usize, Estimate)| Step {
                     iteration,
                     value: estimate.value,
@@ -221,7 +218,7 @@ impl Question<'_> {
                 Ok(Outcome::Curve(curve.into_iter().map(step).collect()))
             }
             Task::Time { .. } => {
-                let train_seconds = fit(&**learner, &partition.train, terminal)?.seconds;
+                let train_seconds = fit(&**learner, &partition.train, monitor)?.seconds;
                 Ok(Outcome::Time(Timed { train_seconds, threads }))
             }
         }

@@ -6,9 +6,10 @@ use std::mem::Discriminant;
 use satf::models::gemm_rate;
 use satf::prepare::TiePolicy;
 
-use super::Filled;
+use super::ReproduceError;
 use super::cell::Task;
 use super::plan::Planned;
+use super::run::Filled;
 
 /// What is known of cells before they are done.
 pub(super) struct Pace {
@@ -42,7 +43,7 @@ fn kind(planned: &Planned<'_>) -> Kind {
 
 impl Pace {
     /// Asks the models that plan ahead what their empty cells will cost.
-    pub(super) fn new(cells: &Filled<'_>) -> anyhow::Result<Self> {
+    pub(super) fn new(cells: &Filled<'_>) -> Result<Self, ReproduceError> {
         let mut expected = vec![None; cells.len()];
         let mut rate = None;
         let mut cut = None;

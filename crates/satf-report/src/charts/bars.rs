@@ -7,35 +7,35 @@ use super::text::{shorten, width, wrap};
 
 /// A value and how sure it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Measured {
+pub struct Measured {
     /// The value.
-    pub(crate) value: f64,
+    pub value: f64,
     /// Its standard error, drawn as a whisker to both sides.
-    pub(crate) stderr: Option<f64>,
+    pub stderr: Option<f64>,
 }
 
 /// Bars of one colour, one a group.
 #[derive(Clone, Debug)]
-pub(crate) struct BarSeries {
+pub struct BarSeries {
     /// The name in the legend.
-    pub(crate) name: String,
+    pub name: String,
     /// One a group; `None` leaves a gap.
-    pub(crate) values: Vec<Option<Measured>>,
+    pub values: Vec<Option<Measured>>,
 }
 
 /// Groups of bars side by side.
 #[derive(Clone, Debug)]
-pub(crate) struct BarChart {
+pub struct BarChart {
     /// The title, also what screen readers say.
-    pub(crate) title: String,
+    pub title: String,
     /// What is to be seen, in a sentence or two, for those who do not see it.
-    pub(crate) description: String,
+    pub description: String,
     /// What the bars measure.
-    pub(crate) y_label: String,
+    pub y_label: String,
     /// Names of the groups.
-    pub(crate) groups: Vec<String>,
+    pub groups: Vec<String>,
     /// The series.
-    pub(crate) series: Vec<BarSeries>,
+    pub series: Vec<BarSeries>,
 }
 
 /// Labels of groups that do not fit below them are turned by this much.
@@ -45,7 +45,7 @@ const LONGEST_TURNED: f64 = 150.0;
 
 impl BarChart {
     /// The chart as SVG.
-    pub(crate) fn svg(&self, theme: Theme) -> String {
+    pub fn svg(&self, theme: Theme) -> String {
         let captions = Captions {
             title: &self.title,
             description: &self.description,

@@ -7,11 +7,12 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
 use satf::data::write_atomically;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::ReproduceError;
 
 /// What a cell looks like; a later format gets a higher number, and older cells are done again.
 const FORMAT: u64 = 1;
@@ -46,29 +47,27 @@ pub(crate) struct Cell<T> {
 
 impl Store {
     /// Opens the store in `out`, or begins it.
-    pub(crate) fn open(out: &Path) -> anyhow::Result<Store> {
+    pub(crate) fn open(out: &Path) -> Result<Store, ReproduceError> {
         let folder = out.join("cells");
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("{}: cannot create the folder", folder.display()))?;
+        let unusable = |path: &Path, problem| {
+            let path = path.to_owned();
+            move |source| ReproduceError::Folder { path, problem, source }
+        };
+        fs::create_dir_all(&folder).map_err(unusable(&folder, "cannot create the folder"))?;
         let path = folder.join(".lock");
         let lock = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(false)
             .open(&path)
-            .with_context(|| format!("{}: cannot write here", folder.display()))?;
+            .map_err(unusable(&folder, "cannot write here"))?;
         match lock.try_lock() {
             Ok(()) => {
                 remove_torn(&folder);
                 Ok(Store { folder, _lock: lock })
             }
-            Err(TryLockError::WouldBlock) => bail!(
-                "{}: another process is at work here; hint: wait for it, or give another folder with --out",
-                folder.display()
-            ),
-            Err(TryLockError::Error(error)) => {
-                Err(error).with_context(|| format!("{}: cannot lock", path.display()))
-            }
+            Err(TryLockError::WouldBlock) => Err(ReproduceError::Busy(folder)),
+            Err(TryLockError::Error(error)) => Err(unusable(&path, "cannot lock")(error)),
         }
     }
 
@@ -124,22 +123,20 @@ impl Store {
         asked: &Value,
         result: T,
         seconds: f64,
-    ) -> anyhow::Result<Cell<T>> {
+    ) -> Result<Cell<T>, ReproduceError> {
         let path = self.path(name);
         let cell =
             CellFile { format: FORMAT, identity: identity(asked), asked: asked.clone(), seconds, result };
-        let text = serde_json::to_string_pretty(&cell)? + "\n";
-        write_atomically(&path, |writer| writer.write_all(text.as_bytes())).with_context(|| {
-            format!(
-                "{}: cannot be kept; hint: cells done before it are safe, the same command goes on from there",
-                path.display()
-            )
-        })?;
-        // A run that goes on has to see what one that comes back will see.
-        let cell: CellFile<T> =
-            serde_json::from_str(&text).context("a cell does not read as it was written")?;
+        let cell = write_cell(&path, &cell).map_err(|source| ReproduceError::Keep { path, source })?;
         Ok(Cell { result: cell.result, seconds: cell.seconds })
     }
+}
+
+/// Writes a cell and returns it as it is read: a run that goes on has to see what one that comes back will see.
+fn write_cell<T: Serialize + DeserializeOwned>(path: &Path, cell: &CellFile<T>) -> io::Result<CellFile<T>> {
+    let text = serde_json::to_string_pretty(cell)? + "\n";
+    write_atomically(path, |writer| writer.write_all(text.as_bytes()))?;
+    Ok(serde_json::from_str(&text)?)
 }
 
 /// Temporary files of a process that was killed while it wrote. Nobody else writes here as long as the lock is held.

@@ -2,7 +2,7 @@
 
 /// How an axis is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Scale {
+pub enum Scale {
     /// Equal steps are equal differences.
     Linear,
     /// Equal steps are equal ratios; only values above 0 have a place.
@@ -172,7 +172,7 @@ fn number(value: f64, decimals: usize) -> String {
     }
     let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let whole = whole.parse().map_or_else(|_| whole.to_owned(), crate::table::count);
+    let whole = whole.parse().map_or_else(|_| whole.to_owned(), crate::numbers::count);
     format!("{}{whole}{fraction}", if value < 0.0 { "−" } else { "" })
 }
 

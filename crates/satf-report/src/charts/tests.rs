@@ -324,6 +324,7 @@ fn colours_are_told_apart_with_any_colour_vision() {
     }
 }
 
+#[cfg(feature = "png")]
 #[test]
 fn pictures_have_letters_without_any_font_on_the_machine() {
     let chart = |title: &str| LineChart {
@@ -346,6 +347,7 @@ fn pictures_have_letters_without_any_font_on_the_machine() {
     assert_eq!(dark(&without), 0);
 }
 
+#[cfg(feature = "png")]
 #[test]
 fn pictures_of_impossible_sizes_are_refused() {
     let svg = lines(Scale::Linear, Scale::Linear, &[]).svg(Theme::Alone);
@@ -354,4 +356,12 @@ fn pictures_of_impossible_sizes_are_refused() {
         assert!(message.contains("pixels"), "{message}");
     }
     assert!(png("<svg", 1.0).is_err());
+}
+
+#[cfg(not(feature = "png"))]
+#[test]
+fn a_build_without_png_says_what_works() {
+    let svg = lines(Scale::Linear, Scale::Linear, &[]).svg(Theme::Alone);
+    let message = png(&svg, 1.0).unwrap_err().to_string();
+    assert!(message.contains("feature 'png'") && message.contains("SVG"), "{message}");
 }

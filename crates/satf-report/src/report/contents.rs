@@ -2,8 +2,9 @@
 
 use super::page::{Block, Column, Entry, Page, Section, Table};
 use super::pictures;
+use crate::charts::HAS_PNG;
+use crate::numbers::{count, duration};
 use crate::reproduce::{DatasetFindings, Findings, MEASURES, Mark, Row, Scores};
-use crate::table::{count, duration};
 
 pub(super) fn page(findings: &Findings) -> Page {
     let mut sections = vec![datasets(findings)];
@@ -321,7 +322,7 @@ fn made(findings: &Findings) -> Section {
         "Configurations are those of the suite"
     };
     let text = format!(
-        "satf {} on {}, {}; seeds {}. {configurations}. {} cells took {} together. Charts are beside this page as SVG and PNG, \
+        "satf {} on {}, {}; seeds {}. {configurations}. {} cells took {} together. Charts are beside this page as {}, \
          the figures as JSON.",
         made.satf_version,
         made.system,
@@ -329,6 +330,7 @@ fn made(findings: &Findings) -> Section {
         seeds.join(", "),
         count(made.cells),
         duration(made.seconds),
+        if HAS_PNG { "SVG and PNG" } else { "SVG" },
     );
     let mut blocks = vec![Block::Text(text), Block::Commands(vec![made.command.clone()])];
     for dataset in &findings.datasets {
