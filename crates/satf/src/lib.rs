@@ -5,6 +5,7 @@
 //! use satf::{Interactions, Model, Request};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Who took what, when.
 //! let log = Interactions::from_events([
 //!     ("ann", "tent", "2024-05-01"),
 //!     ("ann", "stove", "2024-05-03"),
@@ -12,8 +13,12 @@
 //!     ("bob", "stove", "2024-05-05"),
 //! ])?;
 //! let model = Model::fit(&log)?;
-//! let next = model.recommend(&model.history(["tent"]), &Request::new(3))?;
-//! assert_eq!(next.items[0].item, "stove".into());
+//!
+//! // What comes after a tent? Any list of ids is a history.
+//! let history = model.history(["tent"]);
+//! for next in model.recommend(&history, &Request::new(3))?.items {
+//!     println!("{} {}", next.item, next.score);
+//! }
 //! # Ok(())
 //! # }
 //! ```
@@ -72,13 +77,19 @@ pub mod recommend;
 pub mod tensor;
 pub mod tune;
 
+#[doc(inline)]
 pub use data::{EventTime, LogBuilder, ReadOptions, read_log};
+#[doc(inline)]
 pub use experiment::Protocol;
+#[doc(inline)]
 pub use interactions::{
     AsId, History, Id, Ids, Interactions, ItemIndex, OwnedHistory, OwnedId, Timestamp, UserIndex,
 };
+#[doc(inline)]
 pub use models::{DEFAULT_MODEL, Registry};
+#[doc(inline)]
 pub use prepare::{Histories, TiePolicy};
+#[doc(inline)]
 pub use recommend::{
     Answer, Explanation, FitError, FitOptions, Model, Prepared, Recommendation, Request, recommend_stream,
 };

@@ -1,4 +1,4 @@
-//! Raw logs in, prepared logs out.
+//! Events in, from files, memory and Arrow; prepared logs and recommendations out.
 //!
 //! [`LogBuilder`] makes a log of events in memory, Arrow record batches, files and readers, all by the same rules;
 //! [`read_log`] turns one or several files, each plain, gzip or zstd, in any [`Format`], into

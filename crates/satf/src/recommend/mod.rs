@@ -24,7 +24,7 @@
 //!
 //! There is one scoring path for everything. A history is scored against the whole catalogue, alone by [`Recommender::score_one`] or among
 //! others by [`Recommender::score_batch`], whose bits are the same; filters take out what may not be recommended; and a bounded top-n
-//! with a written tie rule ([`top_n`](crate::ranking::top_n)) takes the best. The same history therefore gets the same list and the same
+//! with a written tie rule ([`top_n`]) takes the best. The same history therefore gets the same list and the same
 //! scores, to the bit, from [`Model::recommend`], from [`Model::recommend_batch`] in any batch, from [`Prepared::answer`], from a stream,
 //! and from the evaluation.
 //!
