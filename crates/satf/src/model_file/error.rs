@@ -88,10 +88,10 @@ fn where_to_find(model: &str) -> String {
         Some(home) => {
             let name = home.replace('-', "_");
             format!(
-                ": the crate {home} has it; load the file with Model::load_with(path, &{name}::registry())"
+                "\nhint: the crate {home} has it; load the file with Model::load_with(path, &{name}::registry())"
             )
         }
-        None => "; load the file with Model::load_with and a registry that has it".to_owned(),
+        None => "\nhint: load the file with Model::load_with and a registry that has it".to_owned(),
     }
 }
 

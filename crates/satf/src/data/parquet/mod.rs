@@ -229,16 +229,22 @@ fn open_file(source: Source<'_>, monitor: &dyn Monitor) -> Result<Input, DataErr
         Backing::Pipe => return Err(DataError::NotSeekable { path }),
         Backing::Reader => {}
     }
-    let mut reader = source.into_reader().take(MOST_BUFFERED + 1);
+    let bytes = buffered(&path, source.into_reader(), MOST_BUFFERED, monitor)?;
+    Ok(Input::Memory { path, bytes })
+}
+
+/// All bytes of a reader that has no more than `limit`.
+fn buffered(path: &Path, reader: impl Read, limit: u64, monitor: &dyn Monitor) -> Result<Bytes, DataError> {
+    let mut reader = reader.take(limit + 1);
     let mut bytes = Vec::new();
     loop {
         check_cancelled(monitor)?;
         let got = reader.by_ref().take(BUFFERED_AT_ONCE).read_to_end(&mut bytes);
-        match got.map_err(|source| DataError::open(&path, source))? {
-            0 => return Ok(Input::Memory { path, bytes: bytes.into() }),
-            _ if bytes.len() as u64 > MOST_BUFFERED => {
-                return Err(DataError::TooLargeToBuffer { path, limit: MOST_BUFFERED });
+        match got.map_err(|source| DataError::open(path, source))? {
+            _ if bytes.len() as u64 > limit => {
+                return Err(DataError::TooLargeToBuffer { path: path.to_owned(), limit });
             }
+            0 => return Ok(bytes.into()),
             _ => {}
         }
     }
@@ -353,5 +359,17 @@ mod tests {
         assert!(check_codecs(path, &brotli, &[0]).is_ok());
         let usual = metadata([Compression::UNCOMPRESSED, Compression::ZSTD(Default::default())]);
         assert!(check_codecs(path, &usual, &[0, 1]).is_ok());
+    }
+
+    #[test]
+    fn a_reader_is_held_up_to_the_limit_and_refused_beyond_it() {
+        let path = Path::new("reader");
+        let limit = 3 * BUFFERED_AT_ONCE + 5;
+        let whole = vec![7; limit as usize];
+        assert_eq!(buffered(path, &whole[..], limit, &()).unwrap(), whole);
+        // However long it goes on, no more than that is read.
+        let error = buffered(path, std::io::repeat(7), limit, &()).unwrap_err();
+        assert!(matches!(error, DataError::TooLargeToBuffer { limit: said, .. } if said == limit), "{error}");
+        assert!(buffered(path, &whole[..], limit - 1, &()).is_err());
     }
 }
