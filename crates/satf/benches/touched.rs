@@ -33,13 +33,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (items, popularity) in
         [(10_000, "even"), (100_000, "even"), (1_000_000, "even"), (1_000_000, "skewed")]
     {
-        let histories = match popularity {
-            "even" => even(items),
-            _ => {
-                let shape =
-                    ShapeOptions { users: items / 2, items, rows: 5 * items, ..ShapeOptions::default() };
-                Timeline::new(&like(&shape)?, TiePolicy::File, 0).histories()
-            }
+        let shape = ShapeOptions { users: items / 2, items, rows: 5 * items, ..ShapeOptions::default() };
+        let histories = if popularity == "even" {
+            even(items)
+        } else {
+            Timeline::new(&like(&shape)?, TiePolicy::File, 0).histories()
         };
         let model = Model::train(&Configured::new(TransitionsConfig::default())?, &histories, &())?;
         // Whatever was taken: popular items as often as they are popular.
@@ -52,13 +50,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Histories of ten items in which every item stands five times, in as many neighbourhoods.
+/// Histories of ten items that are drawn alike: five events per item, and some twenty others within reach of each.
 fn even(items: usize) -> Histories {
-    let sequence = |user: usize| -> Vec<u32> {
-        // Five passes over the catalogue, each in strides of its own.
-        let (pass, start) = (user * LEN / items, user * LEN % items);
-        (0..LEN).map(|at| ((start + at) * [1, 3, 7, 9, 11][pass] % items) as u32).collect()
+    let drawn = |place: usize| {
+        let mixed = (place as u32 ^ place as u32 >> 15).wrapping_mul(0x2c1b_3c6d);
+        (mixed ^ mixed >> 12).wrapping_mul(0x297a_2d39) % items as u32
     };
+    let sequence = |user: usize| -> Vec<u32> { (0..LEN).map(|at| drawn(user * LEN + at)).collect() };
     Histories::from_sequences(items, &(0..items / 2).map(sequence).collect::<Vec<_>>())
 }
 
