@@ -71,7 +71,11 @@ fn run(page: &Path) -> usize {
         assert!(output.status.success(), "{place}: {}", String::from_utf8_lossy(&output.stderr));
         let stdout = String::from_utf8(output.stdout).unwrap();
         let lines: Vec<String> = stdout.lines().map(|line| line.trim_end().to_owned()).collect();
-        assert!(is_as_shown(&lines, shown), "{place} prints\n{stdout}\nand the page shows\n{}", shown.join("\n"));
+        assert!(
+            is_as_shown(&lines, shown),
+            "{place} prints\n{stdout}\nand the page shows\n{}",
+            shown.join("\n")
+        );
     }
     steps.len()
 }
@@ -109,7 +113,8 @@ fn links(page: &str) -> Vec<String> {
 
 #[test]
 fn links_between_pages_lead_somewhere() {
-    let mut pages = vec![root().join("README.md"), root().join("ARCHITECTURE.md"), root().join("CONTRIBUTING.md")];
+    let mut pages =
+        vec![root().join("README.md"), root().join("ARCHITECTURE.md"), root().join("CONTRIBUTING.md")];
     for folder in ["docs", "docs/guide", "docs/method"] {
         let files = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
         pages.extend(files.filter(|path| path.extension().is_some_and(|ending| ending == "md")));

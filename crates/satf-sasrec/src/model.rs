@@ -90,6 +90,11 @@ impl SasRec {
     }
 }
 
+/// Makes 0 of -0. Of a product that is nothing, as that of an empty history, kernels give either, as their shapes have it.
+fn clear_sign_of_zero(score: &mut f32) {
+    *score += 0.0;
+}
+
 impl Recommender for SasRec {
     fn num_items(&self) -> usize {
         self.sizes.items
@@ -120,8 +125,7 @@ impl Recommender for SasRec {
             product(&mut wide);
             scores.copy_from_slice(&wide[..scores.len()]);
         }
-        // Of a product that is nothing, kernels give 0 or -0 as their shapes have it; the sum makes 0 of both.
-        scores.par_iter_mut().for_each(|score| *score += 0.0);
+        scores.par_iter_mut().for_each(clear_sign_of_zero);
     }
 
     fn score_one<'w>(&self, history: History<'_>, workspace: &'w mut Workspace) -> Scores<'w> {
@@ -135,7 +139,9 @@ impl Recommender for SasRec {
         let states = MatRef::from_column_major_slice(states, width, COMPANY);
         let into = MatMut::from_column_major_slice_mut(wide, items, COMPANY);
         matmul_alone(into, Accum::Replace, self.embeddings(), states, 1.0);
-        Scores::Dense(&mut wide[..items])
+        let scores = &mut wide[..items];
+        scores.iter_mut().for_each(clear_sign_of_zero);
+        Scores::Dense(scores)
     }
 
     fn memory_bytes(&self) -> usize {
