@@ -64,7 +64,7 @@ fn code(signal: i32) -> u8 {
 #[cfg(unix)]
 pub(crate) fn watch() -> std::io::Result<()> {
     let requests = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
-    let signals = SigSet::from_iter(requests.into_iter().filter(|signal| !is_ignored(*signal)));
+    let signals: SigSet = requests.into_iter().filter(|signal| !is_ignored(*signal)).collect();
     let mut blocked = signals;
     // Nobody waits for it: held back, it leaves the write with an error.
     blocked.add(Signal::SIGXFSZ);

@@ -410,8 +410,8 @@ fn integer_ids_have_one_spelling() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (log, model, histories) = (path("log.csv"), path("m.satf"), path("h.csv"));
-    let rows: String = (0..60).map(|at| format!("{},{},{at}\n", at % 9, at * 7 % 11)).collect();
-    fs::write(&log, format!("user_id,item_id,timestamp\n{rows}")).unwrap();
+    let rows: Vec<String> = (0..60).map(|at| format!("{},{},{at}\n", at % 9, at * 7 % 11)).collect();
+    fs::write(&log, format!("user_id,item_id,timestamp\n{}", rows.concat())).unwrap();
     satf(&["train", &log, "--model", "mp", "-o", &model, "-q"]).succeeds();
     let asked = satf(&["recommend", &model, "--history", "[\"03\", \"003\", \"+3\", 3]", "--json"]);
     assert!(asked.stderr.contains("3 of 4 items are unknown"), "{}", asked.stderr);

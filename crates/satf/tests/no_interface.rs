@@ -1,5 +1,7 @@
 //! The library knows no interface: no text of it names an option or a command of the command line.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -49,7 +51,7 @@ fn options_and_commands_are_told_from_other_texts() {
         assert!(!names_an_interface(text), "{text}");
     }
     let code = "// \"--no\"\nlet a = \"one\\\"two\"; /* \"--no\" */ let b = '\"'; let c = r#\"--\"raw\"#; let d: &'a str = \"x\";";
-    let found: Vec<_> = literals(code).into_iter().map(|(line, text)| (line, text)).collect();
+    let found = literals(code);
     let expected = [(2, "one\\\"two"), (2, "--\"raw"), (2, "x")];
     assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
 }

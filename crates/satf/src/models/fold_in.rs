@@ -357,7 +357,9 @@ impl Recommender for FoldIn {
 
 /// Makes 0 of -0. Of a product that is nothing, as that of an empty history, kernels give either, as their shapes have it.
 fn clear_signs_of_zeros(scores: &mut [f32]) {
-    scores.iter_mut().for_each(|score| *score += 0.0);
+    for score in scores {
+        *score += 0.0;
+    }
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {
