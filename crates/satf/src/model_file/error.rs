@@ -65,13 +65,15 @@ pub enum ModelFileError {
         reason: String,
     },
     /// A model that the registry does not have.
-    #[error("{}: it holds the model '{model}', which the registry it is loaded with does not have{}", path.display(),
-        where_to_find(model))]
+    #[error("{}: it holds the model '{model}', which the registry it is loaded with does not have{}{}", path.display(),
+        nearest.as_ref().map(|nearest| format!(", did you mean '{nearest}'?")).unwrap_or_default(), where_to_find(model))]
     UnknownModel {
         /// The file.
         path: PathBuf,
         /// The model's name; [`crate_with`] knows the crates of some.
         model: String,
+        /// The nearest name that the registry has.
+        nearest: Option<String>,
     },
     /// An array that is not what the model needs.
     #[error("{}: {source}; hint: train again", path.display())]

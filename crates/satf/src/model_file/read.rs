@@ -15,7 +15,8 @@ use super::{Manifest, ModelFileError, catalog, foreign};
 use crate::byte_size::ByteSize;
 use crate::interactions::Ids;
 use crate::models::{
-    Array, Recommender, Registry, SharedBytes, StoredTensor, StoredTensors, TensorError, TensorType,
+    Array, ConfigError, Recommender, Registry, SharedBytes, StoredTensor, StoredTensors, TensorError,
+    TensorType,
 };
 
 /// A model file, read.
@@ -66,9 +67,14 @@ fn parse(path: &Path, file: &SharedBytes, registry: &Registry) -> Result<Content
     let manifest = metadata.get("manifest").ok_or_else(|| invalid("it has no manifest".to_owned()))?;
     let manifest: Manifest =
         serde_json::from_str(manifest).map_err(|error| invalid(format!("its manifest: {error}")))?;
-    let entry = registry
-        .find(&manifest.model)
-        .map_err(|_| ModelFileError::UnknownModel { path: path.to_owned(), model: manifest.model.clone() })?;
+    let entry = registry.find(&manifest.model).map_err(|error| ModelFileError::UnknownModel {
+        path: path.to_owned(),
+        model: manifest.model.clone(),
+        nearest: match error {
+            ConfigError::UnknownModel { nearest, .. } => nearest,
+            _ => None,
+        },
+    })?;
     let configured = entry.read(&manifest.configuration).map_err(|error| invalid(error.to_string()))?;
 
     let invalid = |source: TensorError| ModelFileError::Tensor { path: path.to_owned(), source };

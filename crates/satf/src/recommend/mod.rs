@@ -178,7 +178,7 @@ impl Model {
     ///
     /// The model uses its arrays where they lie in the file, through a memory map: loading takes hardly more memory than the file, and
     /// several processes share it. The file may be replaced by renaming another over it, and removed, but must not be changed in
-    /// place for as long as the model lives ([`model_file`](crate::model_file) says why).
+    /// place for as long as the model lives ([`model_file`] says why).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ModelFileError> {
         Model::load_with(path, &Registry::default())
     }
