@@ -114,6 +114,22 @@ impl Histories {
         }
     }
 
+    /// The same users and catalogue with the histories of some users alone; those of the others are empty.
+    #[must_use]
+    pub(crate) fn of_users(&self, is_kept: impl Fn(UserIndex) -> bool) -> Self {
+        let mut offsets = vec![0];
+        let (mut items, mut times) = (Vec::new(), Vec::new());
+        for user in (0..self.num_users() as u32).map(UserIndex) {
+            if is_kept(user) {
+                items.extend_from_slice(self.items_of(user));
+                times.extend_from_slice(self.times_of(user));
+            }
+            offsets.push(items.len());
+        }
+        let (users, catalog) = (Arc::clone(&self.users), Arc::clone(&self.catalog));
+        Histories { users, catalog, clock: self.clock, offsets, items, times }
+    }
+
     /// What the times mean: on a log whose order is its time they tell what came first, and not how long ago.
     pub fn clock(&self) -> Clock {
         self.clock

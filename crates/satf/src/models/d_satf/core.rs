@@ -27,10 +27,11 @@
 use faer::{Accum, Mat, MatRef};
 use rayon::prelude::*;
 
+use crate::counts::Places;
 use crate::interactions::ItemIndex;
 use crate::linalg::dense::{matmul, symmetric_eigen};
 use crate::models::ModelError;
-use crate::models::item_rows::{ItemRows, Positions, RowSums};
+use crate::models::item_rows::{ItemRows, RowSums};
 use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::Histories;
 
@@ -138,12 +139,12 @@ pub(super) fn second_moments(
     monitor: &dyn Monitor,
 ) -> Result<Mat<f64>, ModelError> {
     let num_items = histories.num_items();
-    let positions = Positions::of(histories, &histories.popularity());
+    let places = Places::of(histories, &histories.popularity());
     let longest = histories.iter().map(<[ItemIndex]>::len).max().unwrap_or(0);
     let weights = autocorrelation(lag_weights, window.min(longest));
     monitor.begin("counting what stands together", num_items as u64);
     // Rows of C V, those of consecutive items in a chunk.
-    let images: Vec<Vec<f64>> = positions.each_item(
+    let images: Vec<Vec<f64>> = places.each_item(
         monitor,
         || RowSums::new(num_items),
         |row, _, places, images: &mut Vec<f64>| {
