@@ -81,7 +81,7 @@ impl CountsOptions {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Counts {
     options: CountsOptions,
     items: Vocabulary,
@@ -98,10 +98,27 @@ pub struct Counts {
     num_events: usize,
 }
 
+impl Default for Counts {
+    fn default() -> Self {
+        Counts::new(CountsOptions::default())
+    }
+}
+
 impl Counts {
     /// No events yet.
     pub fn new(options: CountsOptions) -> Self {
-        Counts { options, distances: DistanceSums::new(options.window), ..Counts::default() }
+        Counts {
+            options,
+            items: Vocabulary::default(),
+            users: Vocabulary::default(),
+            histories: Vec::new(),
+            rows: Vec::new(),
+            popularity: Vec::new(),
+            squares: [0; CLASSES],
+            distances: DistanceSums::new(options.window),
+            weights: Vec::new(),
+            num_events: 0,
+        }
     }
 
     /// The counts of a whole log.
