@@ -54,7 +54,7 @@ const EVENTS_AT_ONCE: usize = 64;
 const MOST_ROWS_OF_CORE: usize = 1_200_000;
 
 /// Shares of the core in a score that are tried.
-const BALANCES: [f64; 2] = [0.25, 0.5];
+const BALANCES: [f64; 1] = [0.25];
 
 /// What is tried for a key, ascending, and where it is kept.
 struct Dimension {
