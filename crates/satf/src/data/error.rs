@@ -198,6 +198,17 @@ pub enum DataError {
         /// What the decoder says.
         reason: Box<str>,
     },
+    /// A Parquet file with a column in a codec that is not read here.
+    #[error("{}: the column {column} is packed with {codec}, which is not read here; write it again with zstd, snappy, gzip or lz4",
+        path.display())]
+    ParquetCodec {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// The codec.
+        codec: &'static str,
+    },
     /// A Parquet file that comes through a pipe.
     #[error("{}: Parquet is read from its end, which a pipe cannot give; save it to a file and name that file",
         path.display())]

@@ -222,7 +222,8 @@ impl LogBuilder {
             return Err(DataError::NoRows { path: Some(path) });
         }
         self.report.text_bytes += rows.text_bytes();
-        self.report.files.push(FileReport { path, format, rows: taken });
+        let doubtful_first_row = rows.doubtful_first_row().cloned();
+        self.report.files.push(FileReport { path, format, rows: taken, doubtful_first_row });
         Ok(())
     }
 
