@@ -495,7 +495,7 @@ fn a_first_row_that_may_be_a_header_is_told_of() {
     // Neither word is known: it is taken for a header, and that is said.
     let file = shop.file("u.csv", "u,game\nann,tent\n");
     let outcome = shop.run(&["--histories", &file]);
-    for part in ["u.csv", "'u' and 'game'", "the names of the columns", "--header no"] {
+    for part in ["u.csv", "(u, game)", "the names of the columns", "--header no"] {
         assert!(outcome.stderr.contains(part), "{part}: {}", outcome.stderr);
     }
     assert_eq!(users(outcome), ["ann"]);
@@ -503,14 +503,24 @@ fn a_first_row_that_may_be_a_header_is_told_of() {
     assert!(!told.stderr.contains("the first row"), "{}", told.stderr);
     assert_eq!(users(told), ["u", "ann"]);
     let told = shop.run(&["--histories", &file, "--header", "yes"]);
-    assert_eq!((&*told.stderr, users(told)), ("", vec!["ann".to_owned()]));
+    assert_eq!((told.stderr.clone().as_str(), users(told)), ("", vec!["ann".to_owned()]));
+
+    let only = shop.file("only.csv", "u,game\n");
+    for outcome in [shop.run(&["--histories", &only]), satf(&["stats", &only])] {
+        assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains("(u, game)") && outcome.stderr.contains("--header no"),
+            "{}",
+            outcome.stderr
+        );
+    }
 
     // A log has nothing to tell by; it says so too.
     let log = shop.file("log.csv", "u,game\nann,game\nann,tent\nbob,game\nbob,tent\n");
     let rows = |arguments: &[&str]| {
         let outcome = satf(&[&["stats", &log, "--json"], arguments].concat());
         let statistics: Value = serde_json::from_str(&outcome.stdout).unwrap();
-        (statistics["rows"].as_u64().unwrap(), outcome.stderr.contains("'u' and 'game'"))
+        (statistics["rows"].as_u64().unwrap(), outcome.stderr.contains("(u, game)"))
     };
     assert_eq!((rows(&[]), rows(&["--header", "no"])), ((4, true), (5, false)));
 
@@ -529,7 +539,11 @@ fn a_first_row_that_may_be_a_header_is_told_of() {
     for header in ["user_id,item_id", "user,item", "User;Item ID"] {
         let content = format!("{header}\nann{}tent\n", if header.contains(';') { ';' } else { ',' });
         let outcome = shop.run(&["--histories", &shop.file("sure.csv", &content)]);
-        assert_eq!((&*outcome.stderr, users(outcome)), ("", vec!["ann".to_owned()]), "{header}");
+        assert_eq!(
+            (outcome.stderr.clone().as_str(), users(outcome)),
+            ("", vec!["ann".to_owned()]),
+            "{header}"
+        );
     }
 }
 

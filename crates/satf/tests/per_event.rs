@@ -216,7 +216,7 @@ fn a_codec_that_is_not_read_is_named() {
 fn a_damaged_file_does_not_end_in_a_panic() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.parquet");
-    write(&log(0, 1_000_000, Clock::Calendar), &path);
+    write(&log(0, 60_000_000, Clock::Calendar), &path);
     let whole = fs::read(&path).unwrap();
     let damaged = folder.path().join("damaged.parquet");
     // Every eleventh byte in turn: an error, or another reading, and never a panic.

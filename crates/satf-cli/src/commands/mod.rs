@@ -62,9 +62,9 @@ fn warn_of_first_row(path: &Path, row: &FirstRow) {
         false => ("an event, because the model knows this item", "it names the columns", "--header yes"),
     };
     tracing::warn!(
-        "{}: the first row, {}, is taken for {taken_for}; if {other}, add {option}",
+        "{}: the first row ({}) is taken for {taken_for}; if {other}, add {option}",
         path.display(),
-        row.fields.iter().map(|field| format!("'{field}'")).collect::<Vec<_>>().join(" and ")
+        row.fields.join(", ")
     );
 }
 

@@ -177,7 +177,7 @@ fn many(
     let mut histories = UserHistories::open(histories, prepared.model().catalog(), &reading, terminal)?;
     let report = write(arguments, items, prepared, &mut histories, terminal)?;
     if let Some(row) = histories.doubtful_first_row() {
-        super::warn_of_first_row(arguments.histories.as_deref().unwrap_or(Path::new("-")), row);
+        super::warn_of_first_row(histories.path(), row);
     }
     if histories.skipped_rows() > 0 {
         tracing::warn!(

@@ -38,6 +38,15 @@ pub enum DataError {
         /// The file, or none if no file was given.
         path: Option<PathBuf>,
     },
+    /// The only row of a file may be a header or an event, and is taken for a header.
+    #[error("{}: no rows but the first ({}), which is taken for the names of the columns\nhint: {}",
+        path.display(), fields.join(", "), DataHint::GiveHeader)]
+    OnlyFirstRow {
+        /// The file.
+        path: PathBuf,
+        /// What stands in its columns.
+        fields: Vec<String>,
+    },
     /// The content fits no format that can be told by content.
     #[error("{}: cannot tell the format: {found}\nhint: {}", path.display(), DataHint::GiveFormat)]
     UnknownFormat {
@@ -262,6 +271,7 @@ impl DataError {
             DataError::UnknownColumn { role, .. } => Some(DataHint::GiveColumn(*role)),
             DataError::BadRow { hint, .. } => *hint,
             DataError::TooManyBadRows { last, .. } => last.hint(),
+            DataError::OnlyFirstRow { .. } => Some(DataHint::GiveHeader),
             DataError::MixedTimeUnits { .. } => Some(DataHint::GiveTimeUnit),
             DataError::MixedClocks { .. } => Some(DataHint::OrderIsTime),
             _ => None,

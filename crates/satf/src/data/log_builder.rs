@@ -219,7 +219,7 @@ impl LogBuilder {
         }
         let taken = (ledger.num_rows() - rows_before) as u64;
         if taken == 0 {
-            return Err(DataError::NoRows { path: Some(path) });
+            return Err(rows.no_rows());
         }
         self.report.text_bytes += rows.text_bytes();
         let doubtful_first_row = rows.doubtful_first_row().cloned();

@@ -88,6 +88,15 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// That there is no row.
+    pub(super) fn no_rows(&self) -> DataError {
+        let path = self.path().to_owned();
+        match self.doubtful_first_row() {
+            Some(row) => DataError::OnlyFirstRow { path, fields: row.fields.clone() },
+            None => DataError::NoRows { path: Some(path) },
+        }
+    }
+
     /// What messages call the file.
     pub(super) fn path(&self) -> &Path {
         match self {

@@ -139,6 +139,11 @@ impl<'a> UserHistories<'a> {
         &self.tolerance.messages
     }
 
+    /// What messages call the file.
+    pub fn path(&self) -> &Path {
+        self.rows.path()
+    }
+
     /// What the first row was taken for, if it may be either a header or an event; known once a history was read.
     pub fn doubtful_first_row(&self) -> Option<&FirstRow> {
         self.rows.doubtful_first_row()
@@ -166,7 +171,7 @@ impl<'a> UserHistories<'a> {
                 }
                 Next::Row((_, Err(Rejection::Log(error)))) => return Err(error),
                 Next::End if !self.has_rows => {
-                    return Err(DataError::NoRows { path: Some(self.rows.path().to_owned()) });
+                    return Err(self.rows.no_rows());
                 }
                 Next::End => {
                     self.is_read = true;
