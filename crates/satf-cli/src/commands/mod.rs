@@ -57,9 +57,10 @@ fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions
 
 /// Says what a first row was taken for that may be either a header or an event.
 fn warn_of_first_row(path: &Path, row: &FirstRow) {
-    let (taken_for, other, option) = match row.is_header {
-        true => ("the names of the columns", "it is an event", "--header no"),
-        false => ("an event, because the model knows this item", "it names the columns", "--header yes"),
+    let (taken_for, other, option) = if row.is_header {
+        ("the names of the columns", "it is an event", "--header no")
+    } else {
+        ("an event, because the model knows this item", "it names the columns", "--header yes")
     };
     tracing::warn!(
         "{}: the first row ({}) is taken for {taken_for}; if {other}, add {option}",
