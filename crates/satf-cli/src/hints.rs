@@ -115,6 +115,7 @@ fn of_data(hint: DataHint) -> String {
             "say the unit with --time-unit seconds, milliseconds, microseconds or nanoseconds".to_owned()
         }
         DataHint::OrderIsTime => "--order-is-time reads every file without its times".to_owned(),
+        DataHint::GiveHeader => "if it is an event, add --header no".to_owned(),
         other => other.to_string(),
     }
 }

@@ -5,6 +5,7 @@ mod commands;
 mod escape;
 mod hints;
 mod misuse;
+mod out_of_memory;
 mod signals;
 mod table;
 mod terminal;
@@ -24,6 +25,9 @@ fn main() -> ExitCode {
     let arguments = Arguments::try_parse().unwrap_or_else(|error| refuse(error));
     let registry = registry();
     silence_decoders();
+    out_of_memory::save_address_space();
+    // Where it cannot be, an abort stays one.
+    let _ = out_of_memory::watch();
     let terminal = terminal::Terminal::install(arguments.quiet, arguments.verbose);
     if let Command::MeasureThread = arguments.command {
         return threads::measure().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);

@@ -350,3 +350,15 @@ fn a_file_larger_than_allowed_fails_as_on_a_full_disk() {
         assert_eq!(names(place.0.path()), before);
     }
 }
+
+#[test]
+fn a_search_is_stopped_while_it_looks_for_valid_points() {
+    let place = Place::new();
+    // A space of a million and a half points.
+    let (log, study) = (place.path("shop.parquet"), place.path("study"));
+    let tune = ["tune", &log, "--model", "d-satf", "--jobs", "2", "--study", &study];
+    let mut running = Running::start(&[&tune[..], &["--valid", "1month", "--test", "1month"]].concat());
+    thread::sleep(Duration::from_millis(400));
+    let said = running.stops_on("TERM", 143);
+    assert!(said.contains("stopped on request"), "{said}");
+}

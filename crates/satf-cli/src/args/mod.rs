@@ -17,6 +17,7 @@ pub(crate) use model_file::{
     FallbackArgument, InspectArguments, RecommendArguments, SimilarArguments, TrainArguments,
 };
 pub(crate) use search::{SearchArguments, TuneArguments, TuneCommand};
+pub(crate) use values::Listed;
 
 /// Next-item recommendation from ordered histories, on a CPU.
 #[derive(Debug, Parser)]

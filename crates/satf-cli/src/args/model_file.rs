@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PathBufValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 use satf::models::Quantization;
 use satf::prepare::{Offset, TiePolicy};
 
 use super::LogArguments;
 use super::log::ReadingArguments;
-use super::values::{length, parse_boost, parse_recommendations, parse_size, seed};
+use super::values::{Listed, length, parse_boost, parse_listed, parse_recommendations, parse_size, seed};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -91,8 +91,8 @@ pub(crate) struct RecommendArguments {
     #[arg(value_name = "MODEL")]
     pub(crate) model: PathBuf,
     /// The items of one history, oldest first
-    #[arg(long, value_name = "ITEMS")]
-    pub(crate) history: Option<String>,
+    #[arg(long, value_name = "ITEMS", value_parser = OsStringValueParser::new().try_map(parse_listed))]
+    pub(crate) history: Option<Listed>,
     /// A file with any number of histories, or - for stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) histories: Option<PathBuf>,
@@ -106,19 +106,19 @@ pub(crate) struct RecommendArguments {
     #[arg(long)]
     pub(crate) explain: bool,
     /// Items that may not be recommended
-    #[arg(long, value_name = "ITEMS", help_heading = "Filters")]
-    pub(crate) exclude: Option<String>,
+    #[arg(long, value_name = "ITEMS", value_parser = OsStringValueParser::new().try_map(parse_listed), help_heading = "Filters")]
+    pub(crate) exclude: Option<Listed>,
     /// The only items that may be recommended; an error if the model knows none of them
-    #[arg(long, value_name = "ITEMS", help_heading = "Filters")]
-    pub(crate) only: Option<String>,
+    #[arg(long, value_name = "ITEMS", value_parser = OsStringValueParser::new().try_map(parse_listed), help_heading = "Filters")]
+    pub(crate) only: Option<Listed>,
     /// Let items of the history be recommended again: all of them, or these only
-    #[arg(long, value_name = "ITEMS", num_args = 0..=1, help_heading = "Filters")]
+    #[arg(long, value_name = "ITEMS", num_args = 0..=1, value_parser = OsStringValueParser::new().try_map(parse_listed), help_heading = "Filters")]
     #[allow(clippy::option_option, reason = "the option may stand alone, which is not an empty list")]
-    pub(crate) allow_seen: Option<Option<String>>,
+    pub(crate) allow_seen: Option<Option<Listed>>,
     /// Add a number to an item's score (tent=0.5) or multiply it (tent=*1.5); @FILE is a CSV with columns item and boost; may be
     /// repeated
-    #[arg(long, value_name = "ITEM=NUMBER", action = ArgAction::Append, value_parser = parse_boost, help_heading = "Filters")]
-    pub(crate) boost: Vec<String>,
+    #[arg(long, value_name = "ITEM=NUMBER", action = ArgAction::Append, value_parser = OsStringValueParser::new().try_map(parse_boost), help_heading = "Filters")]
+    pub(crate) boost: Vec<Listed>,
     /// Items of --exclude, --only, --allow-seen and --boost that the model does not know are an error, not a warning
     #[arg(long, help_heading = "Filters")]
     pub(crate) strict: bool,

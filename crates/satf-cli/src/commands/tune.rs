@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
     let (log, _) = super::read(&arguments.log, terminal)?;
     let cut = protocol::cut(&protocol, &log)?;
     let validation = cut.split.validation()?;
-    let grid = Grid::new(&entry, &settings, &space, &validation.train)?;
+    let grid = Grid::new(&entry, &settings, &space, &validation.train, terminal)?;
     let asked = json!({
         "model": entry.name,
         "settings": settings,

@@ -84,7 +84,11 @@ impl Column {
 
 /// The columns to take from a table, by the names and types of all it has. A prepared log says what its times mean, any other table
 /// has times of the calendar.
-pub(super) fn choose(path: &Path, schema: &Schema, wanted: &Wanted) -> Result<(Chosen, Columns), DataError> {
+pub(super) fn choose(
+    path: &Path,
+    schema: &Schema,
+    wanted: &Wanted<'_>,
+) -> Result<(Chosen, Columns), DataError> {
     let fields = schema.fields();
     let names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
     let chosen = columns::choose(path, &names, wanted)?;

@@ -38,6 +38,15 @@ pub enum DataError {
         /// The file, or none if no file was given.
         path: Option<PathBuf>,
     },
+    /// The only row of a file may be a header or an event, and is taken for a header.
+    #[error("{}: no rows but the first ({}), which is taken for the names of the columns\nhint: {}",
+        path.display(), fields.join(", "), DataHint::GiveHeader)]
+    OnlyFirstRow {
+        /// The file.
+        path: PathBuf,
+        /// What stands in its columns.
+        fields: Vec<String>,
+    },
     /// The content fits no format that can be told by content.
     #[error("{}: cannot tell the format: {found}\nhint: {}", path.display(), DataHint::GiveFormat)]
     UnknownFormat {
@@ -198,6 +207,17 @@ pub enum DataError {
         /// What the decoder says.
         reason: Box<str>,
     },
+    /// A Parquet file with a column in a codec that is not read here.
+    #[error("{}: the column {column} is packed with {codec}, which is not read here; write it again with zstd, snappy, gzip or lz4",
+        path.display())]
+    ParquetCodec {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// The codec.
+        codec: &'static str,
+    },
     /// A Parquet file that comes through a pipe.
     #[error("{}: Parquet is read from its end, which a pipe cannot give; save it to a file and name that file",
         path.display())]
@@ -251,6 +271,7 @@ impl DataError {
             DataError::UnknownColumn { role, .. } => Some(DataHint::GiveColumn(*role)),
             DataError::BadRow { hint, .. } => *hint,
             DataError::TooManyBadRows { last, .. } => last.hint(),
+            DataError::OnlyFirstRow { .. } => Some(DataHint::GiveHeader),
             DataError::MixedTimeUnits { .. } => Some(DataHint::GiveTimeUnit),
             DataError::MixedClocks { .. } => Some(DataHint::OrderIsTime),
             _ => None,

@@ -86,7 +86,7 @@ impl FromStr for Format {
 }
 
 /// The format of a file, from its first line that is not blank.
-pub(super) fn detect(source: &mut Source<'_>, wanted: &Wanted) -> Result<Format, DataError> {
+pub(super) fn detect(source: &mut Source<'_>, wanted: &Wanted<'_>) -> Result<Format, DataError> {
     if source.is_parquet() {
         return Ok(Format::Parquet);
     }

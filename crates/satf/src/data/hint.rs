@@ -21,6 +21,8 @@ pub enum DataHint {
     GiveTimeUnit,
     /// Read every file without its times: the order of the rows is the time.
     OrderIsTime,
+    /// Say that the first row is an event.
+    GiveHeader,
 }
 
 impl fmt::Display for DataHint {
@@ -39,6 +41,7 @@ impl fmt::Display for DataHint {
             }
             DataHint::GiveTimeUnit => write!(f, "give the time_unit ({})", TimeUnit::told_names()),
             DataHint::OrderIsTime => f.write_str("order_is_time reads every file without its times"),
+            DataHint::GiveHeader => f.write_str("if it is an event, set header to false"),
         }
     }
 }

@@ -219,10 +219,11 @@ impl LogBuilder {
         }
         let taken = (ledger.num_rows() - rows_before) as u64;
         if taken == 0 {
-            return Err(DataError::NoRows { path: Some(path) });
+            return Err(rows.no_rows());
         }
         self.report.text_bytes += rows.text_bytes();
-        self.report.files.push(FileReport { path, format, rows: taken });
+        let doubtful_first_row = rows.doubtful_first_row().cloned();
+        self.report.files.push(FileReport { path, format, rows: taken, doubtful_first_row });
         Ok(())
     }
 

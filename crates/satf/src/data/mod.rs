@@ -49,7 +49,7 @@ use std::path::PathBuf;
 #[doc(no_inline)]
 pub use {arrow_array, arrow_schema};
 
-pub use atomic_file::{check_writable, discard_unfinished, write_atomically};
+pub use atomic_file::{check_writable, discard_unfinished, discard_unfinished_if_free, write_atomically};
 pub use boosts::{Boost, read_boosts};
 pub use columns::Role;
 pub use error::{DataError, Place, Position};
@@ -59,7 +59,7 @@ pub use format::Format;
 pub use hint::DataHint;
 pub use history_text::{HistoryTextError, parse_history};
 pub use log_builder::LogBuilder;
-pub use options::{FileReport, IdType, ReadOptions, ReadReport, TimeUnit};
+pub use options::{FileReport, FirstRow, IdType, ReadOptions, ReadReport, TimeUnit};
 pub use recommendations::{
     ExplanationRow, RecommendationColumns, RecommendationFormat, RecommendationRow, RecommendationWriter,
 };
@@ -69,6 +69,7 @@ pub use user_histories::{HistoryOptions, UserHistories, UserHistory};
 pub use write::{LogFormat, write_log};
 
 pub(crate) use arrow::{moments, texts};
+pub(crate) use parquet::{check_codecs, guarded};
 pub(crate) use source::{Content, read_content};
 
 use crate::interactions::Interactions;

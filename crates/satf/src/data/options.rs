@@ -155,4 +155,15 @@ pub struct FileReport {
     pub format: Format,
     /// Rows taken from it.
     pub rows: u64,
+    /// What its first row was taken for, if it may be either a header or an event.
+    pub doubtful_first_row: Option<FirstRow>,
+}
+
+/// A first row such as `u,game`, which may name the columns and may be an event. [`ReadOptions::header`] says which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstRow {
+    /// What stands in its columns.
+    pub fields: Vec<String>,
+    /// Whether it was taken for a header. If not, it was taken for an event.
+    pub is_header: bool,
 }

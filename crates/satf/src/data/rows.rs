@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::DataError;
 use super::columns::{Columns, Wanted};
 use super::delimited::DelimitedRows;
 use super::error::{Fault, Position};
@@ -12,6 +11,7 @@ use super::json::JsonRows;
 use super::parquet::ParquetRows;
 use super::source::Source;
 use super::steam::SteamRows;
+use super::{DataError, FirstRow};
 use crate::monitor::Monitor;
 
 /// A row as its file has it.
@@ -46,7 +46,7 @@ impl<'a> Rows<'a> {
     /// Begins to read; the format is told by content if nobody says it.
     pub(super) fn open(
         mut source: Source<'a>,
-        wanted: Wanted,
+        wanted: Wanted<'a>,
         monitor: &'a dyn Monitor,
     ) -> Result<(Self, Format), DataError> {
         let format = match wanted.options.format {
@@ -77,6 +77,23 @@ impl<'a> Rows<'a> {
             Rows::Json(rows) => rows.next(take),
             Rows::Steam(rows) => rows.next(take),
             Rows::Parquet(rows) => rows.next(take),
+        }
+    }
+
+    /// What the first row was taken for, if it may be either a header or an event.
+    pub(super) fn doubtful_first_row(&self) -> Option<&FirstRow> {
+        match self {
+            Rows::Delimited(rows) => rows.doubtful_first_row(),
+            Rows::Json(_) | Rows::Steam(_) | Rows::Parquet(_) => None,
+        }
+    }
+
+    /// That there is no row.
+    pub(super) fn no_rows(&self) -> DataError {
+        let path = self.path().to_owned();
+        match self.doubtful_first_row() {
+            Some(row) => DataError::OnlyFirstRow { path, fields: row.fields.clone() },
+            None => DataError::NoRows { path: Some(path) },
         }
     }
 

@@ -22,6 +22,7 @@ pub struct Histories {
     offsets: Vec<usize>,
     items: Vec<ItemIndex>,
     times: Vec<Timestamp>,
+    lengths: Vec<(usize, u64)>,
 }
 
 impl Histories {
@@ -49,7 +50,8 @@ impl Histories {
             items[at] = item;
             times[at] = time;
         }
-        Histories { users, catalog, clock, offsets, items, times }
+        let lengths = count_lengths(&offsets);
+        Histories { users, catalog, clock, offsets, items, times, lengths }
     }
 
     /// Histories of anonymous users `0..n` over items `0..num_items`, of which only the order is known: for tests, examples and
@@ -108,10 +110,17 @@ impl Histories {
             users: Arc::clone(&self.users),
             catalog: Arc::clone(&self.catalog),
             clock: self.clock,
+            lengths: count_lengths(&offsets),
             offsets,
             items,
             times,
         }
+    }
+
+    /// Every length that histories have, ascending, and how many have it: what takes long to count user by user, for those who ask
+    /// often.
+    pub fn lengths(&self) -> &[(usize, u64)] {
+        &self.lengths
     }
 
     /// What the times mean: on a log whose order is its time they tell what came first, and not how long ago.
@@ -173,4 +182,11 @@ impl Histories {
 /// For each of these times whether it is that of the one before.
 pub(super) fn marks(times: &[Timestamp]) -> impl Iterator<Item = bool> {
     times.iter().enumerate().map(|(at, time)| at > 0 && times[at - 1] == *time)
+}
+
+/// Distinct lengths in ascending order, each with its number.
+fn count_lengths(offsets: &[usize]) -> Vec<(usize, u64)> {
+    let mut lengths: Vec<usize> = offsets.windows(2).map(|ends| ends[1] - ends[0]).collect();
+    lengths.sort_unstable();
+    lengths.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect()
 }

@@ -119,6 +119,9 @@ pub enum TuneError {
         /// By which every error of this kind is known.
         source: Cancelled,
     },
+    /// The caller asked to stop before there was a trial.
+    #[error("stopped on request, before the first trial")]
+    StoppedEarly(#[from] Cancelled),
 }
 
 /// What is wrong with a file or folder of a search.
