@@ -192,7 +192,7 @@ impl fmt::Display for Stopped {
         let folder = self.0.display();
         write!(
             f,
-            "stopped on request; finished epochs are kept in {folder}, the same command goes on from there"
+            "stopped on request; finished epochs are kept in {folder}, the same command continues from there"
         )
     }
 }

@@ -1,4 +1,4 @@
-//! Seconds an epoch of SASRec takes, the share of it that is matrix products, and the rate of those against that of large dense
+//! How many seconds an epoch of SASRec takes, the share of it that is matrix products, and the rate of those against that of large dense
 //! products; beside it LA-SATF's whole training with the published configuration, all in one run.
 //!
 //! ```sh

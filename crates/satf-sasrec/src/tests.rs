@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use satf::evaluate::rank_unseen;
 use satf::interactions::ItemIndex;
 use satf::models::{Checkpoints, Learner, ModelError, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::Histories;
+use satf::ranking::rank_unseen;
 
 use crate::adam::{Adam, norm};
 use crate::batch::Sequences;

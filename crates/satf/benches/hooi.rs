@@ -1,4 +1,4 @@
-//! Seconds an iteration of LA-SATF takes with the published configurations, mode by mode, against the rate of dense
+//! How many seconds an iteration of LA-SATF takes with the published configurations, mode by mode, against the rate of dense
 //! products measured in the same run.
 //!
 //! ```sh
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Real files are read from `$SATF_DATA`, or `../shared/data` beside the repository, if they are there; their training
-//! and validation parts are learned from and the test part is scored after every iteration. Otherwise a log of the
+//! and validation setss are learned from and the test set is scored after every iteration. Otherwise a log of the
 //! same shape is generated.
 
 // A benchmark talks to the terminal.

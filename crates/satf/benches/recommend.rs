@@ -10,13 +10,14 @@
 use std::path::Path;
 use std::time::Instant;
 
+use satf::History;
 use satf::data::{ReadOptions, read_log};
-use satf::evaluate::rank_unseen;
 use satf::generate::{ShapeOptions, like};
 use satf::interactions::ItemIndex;
 use satf::linalg::gemm_rate;
 use satf::models::{Configured, LaSatfConfig};
-use satf::prepare::{History, TiePolicy, Timeline};
+use satf::prepare::{TiePolicy, Timeline};
+use satf::ranking::rank_unseen;
 use satf::recommend::{Filters, Model};
 
 /// Histories scored a round, and rounds of which the best counts.

@@ -10,11 +10,12 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use rayon::ThreadPoolBuilder;
-use satf::evaluate::rank_unseen;
+use satf::History;
 use satf::generate::{ShapeOptions, like};
 use satf::interactions::ItemIndex;
 use satf::models::{Configured, Scores, TransitionsConfig, Workspace};
-use satf::prepare::{Histories, History, TiePolicy, Timeline};
+use satf::prepare::{Histories, TiePolicy, Timeline};
+use satf::ranking::rank_unseen;
 use satf::recommend::{Model, Request};
 
 /// Items of a history, and of a list.
@@ -40,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Timeline::new(&like(&shape)?, TiePolicy::File, 0).histories()
         };
         let model = Model::train(&Configured::new(TransitionsConfig::default())?, &histories, &())?;
-        // Whatever was taken: popular items as often as they are popular.
+        // Items of all events: popular items as often as they are popular.
         let taken: Vec<ItemIndex> = histories.iter().flatten().copied().collect();
         let stride = taken.len() / (HISTORIES * LEN);
         let queries: Vec<Vec<ItemIndex>> =

@@ -1,11 +1,11 @@
-//! `satf` recommends the next item: it learns from ordered histories (who took what, when) and says what comes next, without deep
+//! `satf` recommends the next item: it learns from ordered histories (events of a user, an item and a time) and says what comes next, without deep
 //! learning, on a CPU.
 //!
 //! ```
 //! use satf::{Interactions, Model, Request};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // Who took what, when.
+//! // Events: user, item, time.
 //! let log = Interactions::from_events([
 //!     ("ann", "tent", "2024-05-01"),
 //!     ("ann", "stove", "2024-05-03"),

@@ -1,6 +1,6 @@
-//! What long work tells its caller while it runs, and how it is asked to stop.
+//! What long work reports to its caller while it runs, and how it is asked to stop.
 //!
-//! A monitor knows no model. What training tells beyond this is in
+//! A monitor does not depend on models. What training reports beyond this is in
 //! [`TrainingMonitor`](crate::models::TrainingMonitor).
 
 use std::error::Error;

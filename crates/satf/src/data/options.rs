@@ -61,7 +61,7 @@ impl TimeUnit {
         TimeUnit::Nanoseconds,
     ];
 
-    /// Every unit that numbers can be told to be in, for messages.
+    /// Every unit that can be given for numbers, for messages.
     pub(super) fn told_names() -> String {
         let [_, told @ .., last] = TimeUnit::ALL.map(TimeUnit::name);
         format!("{} or {last}", told.join(", "))
@@ -151,7 +151,7 @@ pub struct ReadReport {
 pub struct FileReport {
     /// The file.
     pub path: PathBuf,
-    /// Its format, told or found out.
+    /// Its format, given or detected.
     pub format: Format,
     /// Rows taken from it.
     pub rows: u64,

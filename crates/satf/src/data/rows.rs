@@ -28,7 +28,7 @@ pub(super) struct Row<'r> {
 pub(super) enum Next<T> {
     /// A row, and what was made of it.
     Row(T),
-    /// A row that cannot be taken apart, and where it stands.
+    /// A row that cannot be split into columns, and where it stands.
     Bad(Position, Box<Fault>),
     /// Nothing.
     End,

@@ -14,9 +14,9 @@
 //! |---|---|
 //! | `item_ids` | the catalogue, if its ids are integers: ascending |
 //! | `item_id_bytes`, `item_id_offsets` | the catalogue, if its ids are strings: UTF-8 one after the other, in byte order, and where each begins and ends |
-//! | `item_counts` | how often every item was taken |
+//! | `item_counts` | number of events of every item |
 //!
-//! Ids of users and times are never stored. What else a file holds of users, its model says
+//! Ids of users and times are never stored. What else a file holds about users, its model says
 //! ([`Recommender::user_data`](crate::models::Recommender::user_data)): sums over all of them, but for `vmis-knn`, which keeps the
 //! items of whole histories.
 //!

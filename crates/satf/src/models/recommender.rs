@@ -101,7 +101,7 @@ pub trait Recommender: Send + Sync {
 }
 
 /// Why most models cannot be had in fewer bytes.
-pub(super) const NO_ITEM_FACTORS: &str = "it has no item factors; pure-svd, ga-satf, la-satf and d-satf have";
+pub(super) const NO_ITEM_FACTORS: &str = "it has no item factors; pure-svd, ga-satf, la-satf and d-satf do";
 
 /// How alike all items are to one.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +153,7 @@ pub trait Learner: Send + Sync {
     }
 
     /// The key that says how many iterations to learn for, if the model learns iteratively. [`Iteration::iteration`] counts in its
-    /// unit: trained anew with that value, the model is what it was then.
+    /// unit: trained again with that value, the model is what it was then.
     fn iterations_key(&self) -> Option<&'static str> {
         None
     }
@@ -204,6 +204,6 @@ pub struct Iteration {
     pub iteration: usize,
     /// Wall-clock seconds of this iteration.
     pub seconds: f64,
-    /// What this model measures: core norm, seconds a mode, loss, achieved rate.
+    /// What this model measures: core norm, seconds per mode, loss, achieved rate.
     pub measures: Vec<(&'static str, f64)>,
 }

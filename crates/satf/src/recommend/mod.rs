@@ -247,7 +247,7 @@ impl Model {
         self.catalog.len()
     }
 
-    /// How often every item was taken.
+    /// The number of events of every item.
     pub fn item_counts(&self) -> &[u32] {
         &self.item_counts
     }
@@ -257,7 +257,7 @@ impl Model {
         &*self.recommender
     }
 
-    /// A history of these ids, oldest first, each taken at a time of its own. Ids that the model does not know keep no place; they are
+    /// A history of these ids, oldest first, each with a time of its own. Ids that the model does not know are left out; they are
     /// counted ([`OwnedHistory::unknown`]).
     ///
     /// ```
@@ -274,8 +274,8 @@ impl Model {
         OwnedHistory::from_ids(&self.catalog, ids)
     }
 
-    /// A history of these ids and the times they were taken at, in any order; times are read as those of a log are. Items with equal
-    /// times were taken together.
+    /// A history of these ids and the times of their events, in any order; times are read as those of a log are. Items with equal times
+    /// form a basket.
     ///
     /// ```
     /// # use satf::{Interactions, Model};
@@ -337,7 +337,7 @@ impl Model {
         RecommendError::NotFinite { model, what, item, value: value.to_string() }
     }
 
-    /// The items that were taken most often, for histories that say nothing. Scores are counts.
+    /// The most popular items, for histories without any known item. Scores are numbers of events.
     pub fn popular(&self, request: &Request) -> Result<Vec<Recommendation>, RecommendError> {
         Ok(self.prepare(request)?.popular())
     }
