@@ -173,7 +173,7 @@ impl Checkpoints for Kept {
 
     fn resumed(&self, earlier: &[Iteration]) {
         if let Some(last) = earlier.last() {
-            self.terminal.narrate(&format!("training goes on after iteration {}", last.iteration));
+            self.terminal.narrate(&format!("training resumes after iteration {}", last.iteration));
         }
     }
 }

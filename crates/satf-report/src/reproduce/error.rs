@@ -153,7 +153,7 @@ pub enum ReproduceError {
         of: usize,
         /// The folder that holds them.
         out: PathBuf,
-        /// The wish to stop.
+        /// The request to stop.
         source: Cancelled,
     },
 }

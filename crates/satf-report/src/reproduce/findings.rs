@@ -134,7 +134,7 @@ pub struct Step {
     pub stderr: Option<f64>,
 }
 
-/// NDCG and HR at 10 with their standard errors, and COV, as somebody published them.
+/// NDCG and HR at 10 with their standard errors, and COV, as they were published.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {

@@ -108,7 +108,7 @@ pub enum DataError {
         /// The last whole line that came out.
         line: u64,
     },
-    /// A compressed file cannot be unpacked.
+    /// A compressed file cannot be decompressed.
     #[error("{}: the {compression} file is corrupt after line {line}: {reason}", path.display())]
     Corrupt {
         /// The file.
@@ -120,7 +120,7 @@ pub enum DataError {
         /// What the decoder says.
         reason: Box<str>,
     },
-    /// A zstd file whose window is larger than what may be kept in memory to unpack it.
+    /// A zstd file whose window is larger than what may be kept in memory to decompress it.
     #[error("{}: the zstd file needs a window of more than {} and is refused\n\
         hint: decompress it by hand, or compress it with a smaller window", path.display(), ByteSize(*limit))]
     WindowTooLarge {
@@ -129,7 +129,7 @@ pub enum DataError {
         /// The largest window in bytes.
         limit: u64,
     },
-    /// Something follows what was packed.
+    /// Something follows the compressed data.
     #[error("{}: bytes that are not {compression} follow the {compression} data, which ends after line {line}{}\n\
         hint: was something appended to it? decompress it by hand, look at its end, and give the decompressed file", path.display(),
         begin.as_ref().map(|begin| format!("; they begin with {begin}")).unwrap_or_default())]

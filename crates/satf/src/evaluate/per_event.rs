@@ -197,7 +197,7 @@ fn write_csv(writer: &mut BufWriter<File>, table: &RecordBatch) -> io::Result<()
 }
 
 impl PerEvent {
-    /// Reads a file that [`write_per_event`] wrote; CSV may have been packed since, by gzip or zstd, and may come through a pipe. The
+    /// Reads a file that [`write_per_event`] wrote; CSV may have been compressed since, by gzip or zstd, and may come through a pipe. The
     /// monitor may stop the reading.
     pub fn read(path: &Path, monitor: &dyn Monitor) -> Result<Self, PerEventError> {
         let io_error = |source| PerEventError::Io { path: path.to_owned(), source };

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use super::{ItemIndex, OwnedHistory};
 
-/// What somebody did so far: items, oldest first, and which of them form a basket.
+/// What a user did so far: items, oldest first, and which of them form a basket.
 ///
 /// It can be used like a slice of its items. [`OwnedHistory`] is the type to keep one in, and to make one from ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

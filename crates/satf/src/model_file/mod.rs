@@ -27,7 +27,7 @@
 //! copied.
 //!
 //! A model that was loaded refers to its file for as long as it lives. **Never change such a file in place**: write another one and
-//! rename it over the first, as [`Model::save`](crate::recommend::Model::save) does; who has the old one goes on with it. A file that
+//! rename it over the first, as [`Model::save`](crate::recommend::Model::save) does; processes that have the old one keep it. A file that
 //! is cut short or overwritten under a loaded model makes the process end with a bus error, or scores wrong.
 
 mod catalog;

@@ -42,14 +42,14 @@ pub trait Checkpoints: Sync {
         None
     }
 
-    /// Training goes on from a checkpoint: what the monitor remembered then, and the model of the iteration that was best.
+    /// Training resumes from a checkpoint: what the monitor remembered then, and the model of the iteration that was best.
     /// [`ControlFlow::Break`] if that training was to end there. An error if it cannot go on from there, and training begins
     /// anew.
     fn recall(&self, _memory: &Memory, _best: Option<&dyn Snapshot>) -> Result<ControlFlow<()>, RecallError> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Training goes on from a checkpoint: the iterations before it, whose time was spent by an earlier run. Called after
+    /// Training resumes from a checkpoint: the iterations before it, whose time was spent by an earlier run. Called after
     /// [`Checkpoints::recall`].
     fn resumed(&self, _earlier: &[Iteration]) {}
 }

@@ -30,7 +30,7 @@ pub enum RecommendError {
         /// The model.
         model: String,
     },
-    /// The model has no notion of items that are alike.
+    /// The model has no notion of similar items.
     #[error(
         "{model} has no notion of similar items: it scores every item by itself; d-satf and pure-svd have one"
     )]

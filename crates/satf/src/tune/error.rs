@@ -205,7 +205,7 @@ pub enum TuneHint {
     RepeatOrMove,
     /// Wait for the other run, or stop it.
     Wait,
-    /// Ask for the same again: the search goes on where it stopped.
+    /// Ask for the same again: the search continues where it stopped.
     GoOn,
 }
 

@@ -173,7 +173,7 @@ impl Study {
 pub enum State {
     /// A process is at work on it.
     Running,
-    /// It has not come to its end, and nobody is at work on it.
+    /// It is not finished, and no process is working on it.
     Stopped,
     /// The result is there.
     Finished,

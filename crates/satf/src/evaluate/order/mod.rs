@@ -5,7 +5,7 @@
 //! prediction alike. Only the order differs: users, items, counts and targets are the same, so the paired difference is
 //! what order is worth to that model. A model that knows none stands beside them for comparison.
 //!
-//! Rows of one user with equal times have no order of their own. Their order is drawn anew for every repetition; and if there are
+//! Rows of one user with equal times have no order of their own. Their order is drawn again for every repetition; and if there are
 //! such rows, everything is done once more in the order of the file, to show what that order seems to add.
 
 mod verdict;
