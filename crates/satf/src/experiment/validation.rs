@@ -539,6 +539,6 @@ mod tests {
         assert!(refused("HR@3", &memory, Some(&best)).contains("NDCG@3"));
         assert!(refused("NDCG@3", &memory, None).contains("missing"));
         let rubbish = Memory { text: "no".to_owned(), best: None };
-        assert!(refused("NDCG@3", &rubbish, None).contains("no curve"));
+        assert!(refused("NDCG@3", &rubbish, None).contains("no validation curve"));
     }
 }
