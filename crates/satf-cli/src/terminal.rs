@@ -173,7 +173,7 @@ impl Checkpoints for Kept {
 
     fn resumed(&self, earlier: &[Iteration]) {
         if let Some(last) = earlier.last() {
-            self.terminal.narrate(&format!("training goes on after iteration {}", last.iteration));
+            self.terminal.narrate(&format!("training resumes after iteration {}", last.iteration));
         }
     }
 }
@@ -192,7 +192,7 @@ impl fmt::Display for Stopped {
         let folder = self.0.display();
         write!(
             f,
-            "stopped on request; finished epochs are kept in {folder}, the same command goes on from there"
+            "stopped on request; finished epochs are kept in {folder}, the same command continues from there"
         )
     }
 }

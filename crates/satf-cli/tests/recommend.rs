@@ -184,7 +184,7 @@ fn parquet_on_stdin_says_what_to_do() {
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(1) && stderr.contains("save it to a file"), "{stderr}");
-    assert!(!stderr.contains("not a whole, valid"), "{stderr}");
+    assert!(!stderr.contains("not a complete, valid"), "{stderr}");
 }
 
 #[test]

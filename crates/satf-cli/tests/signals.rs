@@ -1,4 +1,4 @@
-//! Requests to stop: heard wherever a command is, with the exit code of the signal, and nothing half written is left.
+//! Requests to stop: heard wherever a command is, with the exit code of the signal, and no half-written file is left.
 
 // Whether a process listens already is told by /proc.
 #![cfg(target_os = "linux")]

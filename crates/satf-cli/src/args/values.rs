@@ -116,7 +116,7 @@ pub(super) fn parse_unpacked(path: PathBuf) -> Result<PathBuf, &'static str> {
     let is_packed =
         |ending: &std::ffi::OsStr| ["gz", "zst"].iter().any(|packed| ending.eq_ignore_ascii_case(packed));
     if path.extension().is_some_and(is_packed) {
-        return Err("expected a name that ends in .csv or .parquet: it is not packed");
+        return Err("expected a name that ends in .csv or .parquet: it is not compressed");
     }
     Ok(path)
 }

@@ -44,7 +44,7 @@ impl Files {
             let Ok(real) = path.canonicalize() else { continue };
             if let Some(folder) = folders.iter().find(|folder| real.starts_with(folder)) {
                 bail!(
-                    "{}: lies in {}, where results are written ({option}); hint: move it, or give another folder",
+                    "{}: is in {}, where results are written ({option}); hint: move it, or give another folder",
                     name(input, path),
                     escape::path(folder)
                 );

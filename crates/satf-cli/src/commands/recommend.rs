@@ -88,7 +88,7 @@ fn one(
     terminal.finish();
     if answer.is_fallback {
         let hint = if falls_back { "these are the most popular ones" } else { "hint: --fallback popular" };
-        tracing::warn!("no item of the history is known: nothing follows from it; {hint}");
+        tracing::warn!("no item of the history is known, so nothing can be recommended; {hint}");
     }
     if arguments.json {
         return table::print_json(&json!({
@@ -100,7 +100,7 @@ fn one(
     }
     let shown = describe(history, &answer, items);
     let note = if falls_back {
-        "fallback: the most popular items, scored by how often they were taken\n"
+        "fallback: the most popular items, scored by how often they occur in the log\n"
     } else {
         ""
     };

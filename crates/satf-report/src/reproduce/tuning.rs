@@ -1,4 +1,4 @@
-//! Configurations found by a search on the validation part, instead of those given.
+//! Configurations found by a search on the validation set, instead of those given.
 
 use std::path::Path;
 

@@ -174,10 +174,9 @@ pub(super) fn misfit(role: Role, data_type: &DataType) -> Option<&'static str> {
             "numbers, strings, dates or timestamps",
         ),
         Role::User | Role::Item => (is_id_type(data_type), "integers or strings"),
-        Role::History => (
-            is_history_type(data_type),
-            "lists of integers or strings, or lists of such lists (items taken together)",
-        ),
+        Role::History => {
+            (is_history_type(data_type), "lists of integers or strings, or lists of such lists (baskets)")
+        }
     };
     (!is_fit).then_some(expected)
 }

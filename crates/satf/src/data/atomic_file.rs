@@ -102,7 +102,7 @@ pub(super) fn follow_links(path: &Path) -> io::Result<PathBuf> {
             Err(_) => return Ok(target),
         }
     }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link that leads to no end"))
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link in a loop of links"))
 }
 
 pub(super) fn folder_of(path: &Path) -> &Path {
@@ -126,7 +126,7 @@ impl Temporary {
         let refused = |reason: &str| io::Error::new(io::ErrorKind::InvalidInput, reason);
         let replaced = fs::metadata(&target).ok();
         if replaced.as_ref().is_some_and(|found| !found.is_file()) {
-            return Err(refused("it is there and is not a regular file"));
+            return Err(refused("it exists and is not a regular file"));
         }
         let Some(name) = target.file_name().filter(|_| !names_a_folder(&target)) else {
             return Err(refused("it is the name of a folder"));
@@ -137,7 +137,7 @@ impl Temporary {
             let folder = folder.display();
             let reason = match error.kind() {
                 io::ErrorKind::NotFound => format!("there is no folder {folder}"),
-                kind => format!("no file can be made in {folder}: {kind}"),
+                kind => format!("no file can be created in {folder}: {kind}"),
             };
             io::Error::new(error.kind(), reason)
         })?;
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(names(folder.path()), ["deep", "file", "first"]);
         assert_eq!(names(&at("deep")), ["second"]);
         symlink("loop", at("loop")).unwrap();
-        assert!(write(&at("loop"), b"x").unwrap_err().to_string().contains("no end"));
+        assert!(write(&at("loop"), b"x").unwrap_err().to_string().contains("loop of links"));
     }
 
     #[cfg(unix)]

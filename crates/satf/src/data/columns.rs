@@ -169,7 +169,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// The columns that are taken, and what for.
+    /// The columns that are used, and what for.
     pub(super) fn by_role(self) -> impl Iterator<Item = (Role, usize)> {
         let item = if self.is_whole { Role::History } else { Role::Item };
         [(Role::User, Some(self.user)), (item, Some(self.item)), (Role::Time, self.time)]

@@ -1,4 +1,4 @@
-//! What can be wrong with a file, said so that it can be put right.
+//! What can be wrong with a file, worded so that it can be fixed.
 
 use std::fmt;
 use std::io;
@@ -47,7 +47,7 @@ pub enum DataError {
         /// What stands in its columns.
         fields: Vec<String>,
     },
-    /// The content fits no format that can be told by content.
+    /// The content fits none of the formats that are detected by content.
     #[error("{}: cannot tell the format: {found}\nhint: {}", path.display(), DataHint::GiveFormat)]
     UnknownFormat {
         /// The file.
@@ -100,7 +100,7 @@ pub enum DataError {
         hint: Option<DataHint>,
     },
     /// More rows are bad than may be.
-    #[error("more than {allowed} bad rows, which is all that may be skipped; the last one: {last}")]
+    #[error("more than {allowed} bad rows, the most that may be skipped; the last one: {last}")]
     TooManyBadRows {
         /// How many were allowed.
         allowed: u64,
@@ -117,7 +117,7 @@ pub enum DataError {
         /// The last whole line that came out.
         line: u64,
     },
-    /// A compressed file cannot be unpacked.
+    /// A compressed file cannot be decompressed.
     #[error("{}: the {compression} file is corrupt after line {line}: {reason}", path.display())]
     Corrupt {
         /// The file.
@@ -129,18 +129,18 @@ pub enum DataError {
         /// What the decoder says.
         reason: Box<str>,
     },
-    /// A zstd file whose window is larger than what may be kept in memory to unpack it.
-    #[error("{}: the zstd file refers further back than {} and is not unpacked for it\n\
-        hint: unpack it by hand, or pack it with a smaller window", path.display(), ByteSize(*limit))]
+    /// A zstd file whose window is larger than what may be kept in memory to decompress it.
+    #[error("{}: the zstd file needs a window of more than {} and is refused\n\
+        hint: decompress it by hand, or compress it with a smaller window", path.display(), ByteSize(*limit))]
     WindowTooLarge {
         /// The file.
         path: PathBuf,
         /// The largest window in bytes.
         limit: u64,
     },
-    /// Something follows what was packed.
-    #[error("{}: bytes that are not {compression} follow the {compression} data, which ends whole after line {line}{}\n\
-        hint: was something appended to it? unpack it by hand, look at its end, and give the unpacked file", path.display(),
+    /// Something follows the compressed data.
+    #[error("{}: bytes that are not {compression} follow the {compression} data, which ends after line {line}{}\n\
+        hint: was something appended to it? decompress it by hand, look at its end, and give the decompressed file", path.display(),
         begin.as_ref().map(|begin| format!("; they begin with {begin}")).unwrap_or_default())]
     Trailing {
         /// The file.
@@ -190,17 +190,17 @@ pub enum DataError {
         limit: u64,
     },
     /// The log is larger than the memory there is.
-    #[error("the log does not fit into memory: {count} {what} are read, and there are no {} for more of them", ByteSize(*bytes))]
+    #[error("the log does not fit into memory: {count} {what} have been read, and the {} for more of them are not available", ByteSize(*bytes))]
     NoRoom {
         /// `users`, `items` or `rows`.
         what: &'static str,
         /// How many are read.
         count: usize,
-        /// Bytes that were asked for in vain.
+        /// Bytes that could not be allocated.
         bytes: u64,
     },
     /// A Parquet file that cannot be decoded.
-    #[error("{}: not a whole, valid Parquet file: {reason}", path.display())]
+    #[error("{}: not a complete, valid Parquet file: {reason}", path.display())]
     Parquet {
         /// The file.
         path: PathBuf,
@@ -219,14 +219,14 @@ pub enum DataError {
         codec: &'static str,
     },
     /// A Parquet file that comes through a pipe.
-    #[error("{}: Parquet is read from its end, which a pipe cannot give; save it to a file and name that file",
+    #[error("{}: Parquet is read from its end, which a pipe cannot do; save it to a file and give that file",
         path.display())]
     NotSeekable {
         /// The pipe.
         path: PathBuf,
     },
     /// A Parquet file from a reader, too large to be held in memory.
-    #[error("{}: Parquet is read from its end, so a reader's is held in memory, but no more than {} of it; save it to a file",
+    #[error("{}: Parquet is read from its end, so what comes from a reader is held in memory, but at most {} of it; save it to a file",
         path.display(), ByteSize(*limit))]
     TooLargeToBuffer {
         /// What is read.

@@ -1,4 +1,4 @@
-//! The formats of raw logs, and how to tell them by content.
+//! The formats of raw logs, and how they are detected by content.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use crate::choice::{UnknownChoice, choose};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// `user::item::rating::timestamp`, one a line.
+    /// `user::item::rating::timestamp`, one per line.
     MovieLens,
     /// Columns between commas (or `;`, `|`), with or without a header.
     Csv,

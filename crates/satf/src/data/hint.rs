@@ -7,7 +7,7 @@ use super::{Format, Role, TimeUnit};
 /// What the caller can do about a [`DataError`](super::DataError).
 ///
 /// Its text names fields of [`ReadOptions`](super::ReadOptions) and ends the text of the error, after `hint: `. A program with
-/// options of its own says it in its own words instead.
+/// options of its own words it differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataHint {

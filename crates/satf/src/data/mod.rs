@@ -8,7 +8,7 @@
 //!
 //! Ids are kept as given. In text formats, where nothing tells a number from a string, a column holds integers if
 //! the id in its first row is one in its shortest spelling (`7`, not `007`); JSON, Python and Parquet say it
-//! themselves. Times become microseconds since 1970 in UTC; a time without a zone is taken as UTC.
+//! themselves. Times become microseconds since 1970 in UTC; a time without a zone is read as UTC.
 
 mod arrow;
 mod atomic_file;

@@ -28,7 +28,7 @@ pub(super) struct Row<'r> {
 pub(super) enum Next<T> {
     /// A row, and what was made of it.
     Row(T),
-    /// A row that cannot be taken apart, and where it stands.
+    /// A row that cannot be split into columns, and where it stands.
     Bad(Position, Box<Fault>),
     /// Nothing.
     End,
@@ -43,7 +43,7 @@ pub(super) enum Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Begins to read; the format is told by content if nobody says it.
+    /// Begins to read; the format is detected by content if none is given.
     pub(super) fn open(
         mut source: Source<'a>,
         wanted: Wanted<'a>,
@@ -107,7 +107,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Bytes of text read so far, unpacked; the size of the file for Parquet.
+    /// Bytes of text read so far, decompressed; the size of the file for Parquet.
     pub(super) fn text_bytes(&self) -> u64 {
         match self {
             Rows::Delimited(rows) => rows.text_bytes(),

@@ -39,7 +39,7 @@ impl Titles {
 }
 
 /// Reads the titles of a catalogue's items from a CSV or TSV file, plain, gzip or zstd: a column with the item and one
-/// with its title, told by their names, or the first two. Items that the catalogue does not know are passed over; of
+/// with its title, found by their names, or the first two. Items that the catalogue does not know are passed over; of
 /// several titles the first counts. An empty file holds none. The monitor may stop the reading.
 pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<Titles, DataError> {
     let monitor = OnlyCancels(monitor);

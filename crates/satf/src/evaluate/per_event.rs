@@ -76,7 +76,7 @@ pub enum PerEventError {
 }
 
 /// What the caller can do about a [`PerEventError`]. Its text ends that of the error, after `hint: `; a program with options of its
-/// own says it in its own words instead.
+/// own words it itself instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PerEventHint {
@@ -145,7 +145,7 @@ pub fn write_per_event(
     let times = if as_csv { event_times::text_column(holdout) } else { Some(event_times::column(holdout)) };
     let times = times.ok_or_else(|| PerEventError::Io {
         path: path.to_owned(),
-        source: io::Error::new(io::ErrorKind::InvalidData, "a time is not in the years 0 to 9999"),
+        source: io::Error::new(io::ErrorKind::InvalidData, "a time is outside the years 0 to 9999"),
     })?;
     let mut columns: Vec<(String, ArrayRef)> = vec![
         ("user_id".into(), ids(&holdout.users, events.iter().map(|event| event.user.get()).collect())),
@@ -198,7 +198,7 @@ fn write_csv(writer: &mut BufWriter<File>, table: &RecordBatch) -> io::Result<()
 }
 
 impl PerEvent {
-    /// Reads a file that [`write_per_event`] wrote; CSV may have been packed since, by gzip or zstd, and may come through a pipe. The
+    /// Reads a file that [`write_per_event`] wrote; CSV may have been compressed since, by gzip or zstd, and may come through a pipe. The
     /// monitor may stop the reading.
     pub fn read(path: &Path, monitor: &dyn Monitor) -> Result<Self, PerEventError> {
         let io_error = |source| PerEventError::Io { path: path.to_owned(), source };
@@ -227,12 +227,12 @@ impl PerEvent {
                 let values: Result<Vec<f64>, _> = values.iter().map(|value| value.parse::<f64>()).collect();
                 let values = values.ok().filter(|values| values.iter().all(|value| value.is_finite()));
                 let values = values
-                    .ok_or_else(|| content(format!("column `{name}` holds something else than numbers")))?;
+                    .ok_or_else(|| content(format!("column `{name}` holds something other than numbers")))?;
                 metrics.push((metric, values));
             }
         }
         if users.is_empty() {
-            return Err(content("it holds no event".to_owned()));
+            return Err(content("it holds no events".to_owned()));
         }
         if metrics.is_empty() {
             return Err(content("there is no column of a metric, such as NDCG@10".to_owned()));

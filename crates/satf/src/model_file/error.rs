@@ -57,7 +57,7 @@ pub enum ModelFileError {
         version: String,
     },
     /// A header or manifest that contradicts the file or itself.
-    #[error("{}: a model file that makes no sense: {reason}; hint: train again", path.display())]
+    #[error("{}: an invalid model file: {reason}; hint: train again", path.display())]
     Header {
         /// The file.
         path: PathBuf,
@@ -98,7 +98,7 @@ fn where_to_find(model: &str) -> String {
 }
 
 /// What the caller can do about a [`ModelFileError`]. Its text ends that of the error, after `hint: `; a program with options of
-/// its own says it in its own words instead.
+/// its own words it itself instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelFileHint {

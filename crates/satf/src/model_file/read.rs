@@ -103,7 +103,7 @@ fn header_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a [u8], ModelFileErro
     header.ok_or_else(|| ModelFileError::Header {
         path: path.to_owned(),
         reason: format!(
-            "its header would take {}, {} are there",
+            "its header would need {}, the file has {}",
             ByteSize(length),
             ByteSize(rest.len() as u64)
         ),

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::interactions::{Clock, History, Ids, ItemIndex, Timestamp, UserIndex};
 
 /// The diagonal of the popularity debiasing $D$: $d_j = c_j^{(s-1)/2}$ for counts $c_j$ and scaling $s$; 0 for an item
-/// that nobody took.
+/// without events.
 pub fn popularity_weights(counts: &[u32], scaling: f64) -> Vec<f64> {
     let weight = |&count: &u32| if count == 0 { 0.0 } else { f64::from(count).powf((scaling - 1.0) / 2.0) };
     counts.iter().map(weight).collect()
 }
 
-/// Histories of all users of a training part, oldest item first.
+/// Histories of all users of a training set, oldest item first.
 ///
 /// Compressed rows: user `u` owns `items[offsets[u]..offsets[u + 1]]` and the times beside them.
 #[derive(Clone, Debug, PartialEq)]
@@ -143,12 +143,12 @@ impl Histories {
         &mut self.items[self.offsets[user.get()]..self.offsets[user.get() + 1]]
     }
 
-    /// When a user took them.
+    /// When a user's events happened.
     pub fn times_of(&self, user: UserIndex) -> &[Timestamp] {
         &self.times[self.offsets[user.get()]..self.offsets[user.get() + 1]]
     }
 
-    /// For each row whether its user took the item at the same time as the one before it: what [`Histories::history_of`] wants. One
+    /// For each row whether it has the same user and time as the row before it: what [`Histories::history_of`] wants. One
     /// pass over all rows.
     pub fn with_previous(&self) -> Vec<bool> {
         self.offsets.windows(2).flat_map(|ends| marks(&self.times[ends[0]..ends[1]])).collect()
@@ -159,7 +159,7 @@ impl Histories {
     /// # Panics
     /// If there are not as many marks as rows.
     pub fn history_of<'a>(&'a self, user: UserIndex, with_previous: &'a [bool]) -> History<'a> {
-        assert_eq!(with_previous.len(), self.num_rows(), "one mark a row");
+        assert_eq!(with_previous.len(), self.num_rows(), "one mark per row");
         let range = self.offsets[user.get()]..self.offsets[user.get() + 1];
         History::with_baskets(&self.items[range.clone()], &with_previous[range])
     }

@@ -1,4 +1,4 @@
-//! A trained model in use: what comes next, why, and what is alike.
+//! A trained model in use: what comes next, why, and what is similar.
 //!
 //! [`Request`] says what is wanted, in the caller's ids; [`Model::recommend`] gives an [`Answer`] in the same ids.
 //!
@@ -69,6 +69,9 @@
 //! # }
 //! ```
 
+// First, so that the documentation of `Model` begins with `Model::fit`.
+mod training;
+
 mod answer;
 mod best;
 mod error;
@@ -76,7 +79,6 @@ mod filters;
 mod prepared;
 mod request;
 mod stream;
-mod training;
 mod workspaces;
 
 use std::collections::BTreeMap;
@@ -128,7 +130,7 @@ pub struct Model {
     recommender: Box<dyn Recommender>,
     /// Keys that its configuration leaves to training.
     learned_keys: Vec<&'static str>,
-    /// All items, the most popular first, once somebody asked.
+    /// All items, the most popular first, once they were asked for.
     by_popularity: OnceLock<Vec<u32>>,
     workspaces: Workspaces,
 }
@@ -139,7 +141,7 @@ fn learned_by(recommender: &dyn Recommender) -> BTreeMap<String, f64> {
 }
 
 impl Model {
-    /// Learns from histories.
+    /// Learns from histories, such as the training set of a split.
     pub fn train(
         configured: &Configured,
         histories: &Histories,
@@ -203,7 +205,7 @@ impl Model {
         model_file::write(path.as_ref(), &self.manifest, &self.catalog, &self.item_counts, &*self.recommender)
     }
 
-    /// Every array of its file.
+    /// All arrays that its file holds.
     pub fn tensors(&self) -> Vec<Tensor<'_>> {
         model_file::tensors(&self.catalog, &self.item_counts, &*self.recommender)
     }
@@ -213,13 +215,13 @@ impl Model {
         &self.manifest
     }
 
-    /// Says more about what it learned from.
+    /// Adds to the description of what it learned from.
     pub fn set_dataset(&mut self, seed: u64, describe: impl FnOnce(&mut Dataset)) {
         self.manifest.seed = Some(seed);
         describe(&mut self.manifest.dataset);
     }
 
-    /// Says how good it was.
+    /// Records how good it was.
     pub fn set_validation(&mut self, validation: Validation) {
         self.manifest.validation = Some(validation);
     }
@@ -247,7 +249,7 @@ impl Model {
         self.catalog.len()
     }
 
-    /// How often every item was taken.
+    /// The number of events of every item.
     pub fn item_counts(&self) -> &[u32] {
         &self.item_counts
     }
@@ -257,7 +259,7 @@ impl Model {
         &*self.recommender
     }
 
-    /// A history of these ids, oldest first, each taken at a time of its own. Ids that the model does not know keep no place; they are
+    /// A history of these ids, oldest first, each with a time of its own. Ids that the model does not know are left out; they are
     /// counted ([`OwnedHistory::unknown`]).
     ///
     /// ```
@@ -274,8 +276,8 @@ impl Model {
         OwnedHistory::from_ids(&self.catalog, ids)
     }
 
-    /// A history of these ids and the times they were taken at, in any order; times are read as those of a log are. Items with equal
-    /// times were taken together.
+    /// A history of these ids and the times of their events, in any order; times are read as those of a log are. Items with equal times
+    /// form a basket.
     ///
     /// ```
     /// # use satf::{Interactions, Model};
@@ -294,10 +296,10 @@ impl Model {
         OwnedHistory::from_timed(&self.catalog, events, TimeUnit::Auto)
     }
 
-    /// What a history gets: the best items after it, best first; of equal scores the lower id. Runs on this thread alone.
+    /// Recommends what comes next after a history: the best items, best first; of equal scores, the lower id. Runs on this thread alone.
     ///
-    /// This prepares the request and takes a workspace from those the model keeps. Whoever asks the same of many histories, or keeps
-    /// workspaces, calls [`Model::prepare`] and [`Prepared::answer`].
+    /// This prepares the request and takes a workspace from those the model keeps. To ask the same for many histories, or to
+    /// keep workspaces, use [`Model::prepare`] and [`Prepared::answer`].
     pub fn recommend<'h>(
         &self,
         history: impl Into<History<'h>>,
@@ -337,7 +339,7 @@ impl Model {
         RecommendError::NotFinite { model, what, item, value: value.to_string() }
     }
 
-    /// The items that were taken most often, for histories that say nothing. Scores are counts.
+    /// The most popular items, for histories without any known item. Scores are numbers of events.
     pub fn popular(&self, request: &Request) -> Result<Vec<Recommendation>, RecommendError> {
         Ok(self.prepare(request)?.popular())
     }
@@ -378,7 +380,7 @@ impl Model {
         }
     }
 
-    /// The `n` items most like `item`, by [`Recommender::similarities`]; fewer if fewer have anything in common with it. The item
+    /// The `n` items most similar to `item`, by [`Recommender::similarities`]; fewer if fewer have anything in common with it. The item
     /// itself is not among them. What comes *after* it is another question: [`Model::recommend`] with a history of it alone.
     pub fn similar_items(&self, item: impl AsId, n: usize) -> Result<SimilarItems, RecommendError> {
         Ok(self.similar_items_indexed(self.find(item.as_id())?, n)?.with_ids(&self.catalog))

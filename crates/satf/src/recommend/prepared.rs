@@ -26,7 +26,7 @@ pub struct Prepared<'m> {
     explains: bool,
     sieve: Sieve,
     unknown: Vec<Unknown>,
-    /// What a history gets of which no item is known, once one came.
+    /// What to recommend when no item of a history is known, once one came.
     of_unknown: OnceLock<Vec<Recommendation<ItemIndex>>>,
 }
 
@@ -76,7 +76,7 @@ impl<'m> Prepared<'m> {
         self.n
     }
 
-    /// What a history gets of which no item is known.
+    /// What to recommend when no item of a history is known.
     pub fn fallback(&self) -> Fallback {
         self.fallback
     }
@@ -163,7 +163,7 @@ impl<'m> Prepared<'m> {
         Ok(self.rank_many(&views(histories))?.into_iter().map(scored).collect())
     }
 
-    /// The items that were taken most often. Scores are counts.
+    /// The most popular items. Scores are numbers of events.
     pub fn popular(&self) -> Vec<Recommendation> {
         let list = self.popular_indexed();
         list.into_iter().map(|recommendation| recommendation.with_id(self.model.catalog())).collect()
@@ -187,7 +187,7 @@ impl<'m> Prepared<'m> {
         list.into_iter().map(recommendation).collect()
     }
 
-    /// What a history gets of which no item is known.
+    /// What to recommend when no item of a history is known.
     fn fall_back(&self, history: History<'_>) -> Answer<ItemIndex> {
         let items = match self.fallback {
             Fallback::Empty => Vec::new(),
@@ -293,7 +293,7 @@ impl Model {
         let shares = self.recommender().shares(history, item);
         if let Some(&value) = shares.of_history.iter().chain([&shares.base]).find(|value| !value.is_finite())
         {
-            return Err(self.not_finite("share of a past item in the score", item.get(), value));
+            return Err(self.not_finite("contribution of a past item to the score", item.get(), value));
         }
         let share = |(&item, share): (&ItemIndex, f64)| Share { item, share };
         Ok(Explanation {

@@ -217,7 +217,7 @@ fn open_file(source: Source<'_>, monitor: &dyn Monitor) -> Result<Input, DataErr
         return Err(broken(&path, "it does not begin with PAR1"));
     }
     if let Some(compression) = source.compression() {
-        return Err(broken(&path, format!("it is packed with {compression}; unpack it first")));
+        return Err(broken(&path, format!("it is compressed with {compression}; decompress it first")));
     }
     match source.backing() {
         Backing::File => {
@@ -253,7 +253,7 @@ fn buffered(path: &Path, reader: impl Read, limit: u64, monitor: &dyn Monitor) -
 /// How much of it is read between two questions whether to stop.
 const BUFFERED_AT_ONCE: u64 = 1 << 20;
 
-/// An error if a column that is taken is packed with a codec that is not read here: Brotli alone would be a megabyte of program.
+/// An error if a column that is used is compressed with a codec that is not read here: Brotli alone would be a megabyte of program.
 pub(crate) fn check_codecs(
     path: &Path,
     metadata: &ParquetMetaData,

@@ -67,7 +67,7 @@ impl Default for HistoryOptions {
 /// | CSV or TSV with a column `history` | `ann,"tent,sleeping bag"` as [`parse_history`](super::parse_history) reads it, or a JSON list |
 /// | Parquet with a column `history` | a list of ids, or text as in CSV |
 ///
-/// Items taken together are rows with equal times, or a list within the list: `["tent", ["mug", "stove"]]`.
+/// Items of one basket are rows with equal times, or a list within the list: `["tent", ["mug", "stove"]]`.
 ///
 /// Rows of users and items may stand in any order. A user's rows are put in the order of their times, or of the file where there are
 /// none; equal times keep the order of the file. Histories come out in the order in which their users first appear. Up to
