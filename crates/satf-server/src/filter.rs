@@ -71,15 +71,6 @@ impl Filter {
             Some(_) => Err(parser.fault("expected `and`, `or` or the end")),
         }
     }
-
-    /// The attributes it asks for.
-    pub(crate) fn names(&self) -> Vec<&str> {
-        match self {
-            Filter::Any(parts) | Filter::All(parts) => parts.iter().flat_map(Filter::names).collect(),
-            Filter::Not(part) => part.names(),
-            Filter::Compare { name, .. } | Filter::In { name, .. } => vec![name],
-        }
-    }
 }
 
 const SYMBOLS: [&str; 9] = ["!=", "<=", ">=", "=", "<", ">", "(", ")", ","];
@@ -275,7 +266,6 @@ mod tests {
         let list = Filter::parse("kind not in (tent, \"camp, bed\")").unwrap();
         let values = vec!["tent".to_owned(), "camp, bed".to_owned()];
         assert_eq!(list, Filter::Not(Box::new(Filter::In { name: "kind".to_owned(), values })));
-        assert_eq!(list.names(), ["kind"]);
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod filter;
 mod gate;
 mod keys;
 mod listen;
+pub mod load;
 mod log;
 mod metrics;
 mod models;

@@ -151,6 +151,21 @@ impl State {
         }))
     }
 
+    /// What is served, in one line.
+    pub fn describe(&self) -> String {
+        let models = self.models.load();
+        let shown = |served: &Arc<crate::models::Served>| {
+            format!(
+                "{} ({} of {} items, version {})",
+                served.name,
+                served.model.manifest().model,
+                served.model.num_items(),
+                served.version
+            )
+        };
+        models.iter().map(shown).collect::<Vec<_>>().join(", ")
+    }
+
     /// A new id for a request.
     pub(crate) fn request_id(&self) -> String {
         format!("{:08x}{:08x}", self.id_prefix, self.requests.fetch_add(1, Ordering::Relaxed))
