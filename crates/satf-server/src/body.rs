@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::config::{Limits, seconds};
 use crate::error::ApiError;
+use crate::wire::Object;
 
 /// Pieces that a body may come in: the network makes large ones.
 const MOST_PIECES: usize = 4_096;
@@ -44,7 +45,7 @@ pub(crate) async fn read_json<T: DeserializeOwned>(request: Request, limits: &Li
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(bytes).map_err(|error| {
+    serde_json::from_slice::<Object<T>>(bytes).map(|object| object.0).map_err(|error| {
         // The message may repeat what was sent.
         let message: String = error.to_string().chars().take(300).collect();
         if error.is_data() {

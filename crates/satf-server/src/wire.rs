@@ -68,6 +68,33 @@ impl ToSchema for AnyId {
     }
 }
 
+/// What is written as an object, and not as a list of its values in order, which serde would take too.
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(de::value::MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(ObjectVisitor(std::marker::PhantomData))
+    }
+}
+
+/// A list of objects.
+fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let objects = Vec::<Object<T>>::deserialize(deserializer)?;
+    Ok(objects.into_iter().map(|object| object.0).collect())
+}
+
 /// A step of a history: an item; several items taken together; or an item and when it was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
@@ -241,6 +268,7 @@ pub struct RecommendRequest {
     /// A filter over the attributes of items, such as `category = tents and price < 100`.
     pub r#where: Option<String>,
     /// Items that are to come sooner or later than their scores say.
+    #[serde(deserialize_with = "objects")]
     pub boost: Vec<ItemBoost>,
     /// Which items of the history may be recommended again (default none).
     pub allow_seen: AllowSeen,
@@ -261,6 +289,7 @@ pub struct RecommendRequest {
 #[serde(deny_unknown_fields)]
 pub struct BatchRequest {
     /// The requests.
+    #[serde(deserialize_with = "objects")]
     pub requests: Vec<RecommendRequest>,
 }
 

@@ -81,7 +81,7 @@ async fn http_batch_and_library_give_the_same_ids_and_bits() {
             all_expected.push(expected);
         }
         // More than are scored together.
-        let (requests, all_expected) = (requests.repeat(20), all_expected.repeat(20));
+        let (requests, all_expected) = (vec![requests; 20].concat(), vec![all_expected; 20].concat());
         let (status, batch) =
             served.post("/v1/recommend/batch", &json!({"requests": requests}).to_string()).await;
         assert_eq!(status, StatusCode::OK, "{batch}");
@@ -157,6 +157,7 @@ async fn filters_apply_before_the_best_are_taken() {
         config.items = Some(path);
         config.rule = Some("not in_stock = false".to_owned());
     });
+    let catalog = Model::load(served.models().join("dense.satf")).unwrap().num_items();
     for model in ["dense", "sparse"] {
         let ask = |filter: &str, n: usize| {
             json!({"history": ["laptop"], "where": filter, "n": n, "model": model}).to_string()
@@ -168,8 +169,8 @@ async fn filters_apply_before_the_best_are_taken() {
         assert_eq!(found, ["laptop sleeve", "wireless mouse"], "{model}");
         let answer = served.answer(&ask("category in (bags, 'camping gear') or price = 20", 2)).await;
         assert_eq!(ids(&answer).len(), 2, "{model}: exactly as many as asked for");
-        let all = served.answer(&ask("category != computers", 390)).await;
-        assert_eq!(ids(&all).len(), 390, "{model}: items without a category are not computers");
+        let all = served.answer(&ask("category != computers", 1_000)).await;
+        assert_eq!(ids(&all).len(), catalog - 4, "{model}: items without a category are not computers");
         assert!(!ids(&all).contains(&"usb-c hub"));
     }
     let (status, popular) = served.get("/v1/popular?n=3&where=price%20%3E%20100").await;

@@ -48,7 +48,8 @@ async fn what_is_not_a_request_is_refused_with_its_place() {
     for (body, status, part) in [
         ("", 400, "not JSON"),
         ("{\"history\": [", 400, "line 1"),
-        ("[]", 422, ""),
+        ("[]", 422, "an object"),
+        ("{\"boost\": [[\"tent\", 1.5]]}", 422, "an object"),
         ("{\"histry\": []}", 422, "histry"),
         ("{\"history\": [1.5]}", 422, "an id, a list of ids"),
         ("{\"history\": [[[1]]]}", 422, "an id"),

@@ -11,8 +11,7 @@ use axum::body::Body;
 use axum::http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use satf::generate::{ShopOptions, shop};
-use satf::models::{Registry, TransitionsConfig};
-use satf::prepare::TiePolicy;
+use satf::models::Registry;
 use satf::{FitOptions, Model};
 use satf_server::{Config, State, app};
 use serde_json::Value;
@@ -41,9 +40,7 @@ pub(crate) fn write_models(folder: &std::path::Path) {
 
 /// A model of sparse rows.
 pub(crate) fn sparse(log: &satf::Interactions) -> Model {
-    let histories = TiePolicy::File.histories(log);
-    let configured = satf::models::Configured::new(TransitionsConfig::default()).unwrap();
-    Model::train(&configured, &histories, &()).unwrap()
+    Model::fit_with(log, &FitOptions::new("d-satf").set("balance", 0.0), &()).unwrap()
 }
 
 impl Served {
