@@ -62,7 +62,7 @@ async fn what_is_not_a_request_is_refused_with_its_place() {
         ("{\"boost\": [{\"item_id\": \"tent\"}]}", 422, "expected multiply, add or both"),
         ("{\"boost\": [{\"item_id\": \"tent\", \"multiply\": 0}]}", 422, "above 0"),
         ("{\"boost\": [{\"item_id\": \"tent\", \"multiply\": -1}]}", 422, "above 0"),
-        ("{\"boost\": [{\"item_id\": \"tent\", \"add\": 1e60}]}", 422, ""),
+        ("{\"boost\": [{\"item_id\": \"tent\", \"add\": 1e60}]}", 400, "out of range"),
         ("{\"fallback\": \"random\"}", 422, "random"),
         ("{\"allow_seen\": 3}", 422, "true, false, or a list of ids"),
     ] {
