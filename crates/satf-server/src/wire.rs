@@ -6,7 +6,7 @@ use std::fmt;
 use satf::interactions::{Id, OwnedId};
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
+use utoipa::openapi::schema::{ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -49,8 +49,7 @@ fn id_schema() -> Schema {
         .item(
             ObjectBuilder::new()
                 .schema_type(Type::Integer)
-                .minimum(Some(i64::MIN as f64))
-                .maximum(Some(9.0e18)),
+                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64))),
         )
         .description(Some("An id: a string, or an integer of 64 bits."));
     Schema::OneOf(id.build())

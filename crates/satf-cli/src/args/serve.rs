@@ -55,6 +55,8 @@ pub(crate) struct ServeArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  satf bench serve log.parquet --model shop.satf --rate 5000 --seconds 10")]
 pub(crate) struct BenchArguments {
     #[command(subcommand)]
     pub(crate) command: BenchCommand,

@@ -11,10 +11,11 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The files of the page, by name, with their type. Every new file is one line here.
-const FILES: [(&str, &str, &str); 4] = [
+const FILES: [(&str, &str, &str); 5] = [
     ("index.html", "text/html; charset=utf-8", include_str!("../page/index.html")),
     ("console.css", "text/css; charset=utf-8", include_str!("../page/console.css")),
     ("console.js", "text/javascript; charset=utf-8", include_str!("../page/console.js")),
+    ("docs.css", "text/css; charset=utf-8", include_str!("../page/docs.css")),
     ("docs.js", "text/javascript; charset=utf-8", include_str!("../page/docs.js")),
 ];
 
