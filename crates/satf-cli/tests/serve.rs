@@ -382,7 +382,7 @@ fn hostile_clients_get_4xx_and_good_ones_their_answers() {
     let some = format!("{{\"history\":[{}1]}}", "1,".repeat(400_000));
     assert_eq!(sent(format!("{head}content-length: {}\r\n\r\n{some}", some.len()).as_bytes()), Some(422));
     assert_eq!(server.post("/v1/recommend", "{\"n\": 1000000000}").0, 422);
-    let flood: String = (0..10_000).map(|at| format!("x-{at}: {at}\r\n")).collect();
+    let flood = "x-flood: 1\r\n".repeat(10_000);
     assert_eq!(sent(format!("{head}{flood}content-length: 2\r\n\r\n{{}}").as_bytes()), Some(431));
     assert_eq!(
         sent(format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "a".repeat(1 << 20)).as_bytes()),

@@ -104,7 +104,8 @@ fn flag(text: &str) -> Option<bool> {
 }
 
 fn number(text: &str) -> Option<f64> {
-    text.trim().parse::<f64>().ok().filter(|number| number.is_finite())
+    // The sum makes 0 of -0: they are equal.
+    text.trim().parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| number + 0.0)
 }
 
 impl Column {
@@ -226,8 +227,8 @@ impl Attributes {
                 let bound = number(value).ok_or_else(|| wrong_kind("number"))?;
                 Box::new(move |item| match attributes.columns.get(at).and_then(|column| column.get(item)) {
                     Some(Value::Number(number)) => match comparison {
-                        Comparison::Equal => number == bound,
-                        Comparison::Unequal => number != bound,
+                        Comparison::Equal => number.total_cmp(&bound).is_eq(),
+                        Comparison::Unequal => number.total_cmp(&bound).is_ne(),
                         Comparison::Less => number < bound,
                         Comparison::AtMost => number <= bound,
                         Comparison::Greater => number > bound,

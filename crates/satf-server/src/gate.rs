@@ -57,18 +57,7 @@ pub(crate) async fn gate(AxumState(state): AxumState<Arc<State>>, request: Reque
     };
     let mut response = match admitted {
         Err(error) => error.into_response(),
-        Ok(()) => {
-            let limit = seconds(state.config.limits.request_seconds + state.config.limits.body_seconds);
-            match tokio::time::timeout(limit, next.run(request)).await {
-                Ok(response) => response,
-                Err(_) => ApiError::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "timeout",
-                    format!("there was no answer within {} seconds", limit.as_secs_f64()),
-                )
-                .into_response(),
-            }
-        }
+        Ok(()) => run(&state, request, next).await,
     };
 
     let elapsed = started.elapsed();
@@ -79,6 +68,16 @@ pub(crate) async fn gate(AxumState(state): AxumState<Arc<State>>, request: Reque
     tell(&state, &method, route, &response, elapsed, &id, trace.as_ref());
     response.headers_mut().insert(REQUEST_ID, id);
     response
+}
+
+/// The answer, unless it takes too long.
+async fn run(state: &State, request: Request, next: Next) -> Response {
+    let limit = seconds(state.config.limits.request_seconds + state.config.limits.body_seconds);
+    let answer = tokio::time::timeout(limit, next.run(request)).await;
+    answer.unwrap_or_else(|_| {
+        let message = format!("there was no answer within {} seconds", limit.as_secs_f64());
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", message).into_response()
+    })
 }
 
 fn count(state: &State, route: Route, response: &Response, elapsed: Duration) {

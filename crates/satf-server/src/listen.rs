@@ -79,7 +79,9 @@ impl Server {
             }
             drop(listener);
             finish(&state, &drain).await;
-            chores.into_iter().for_each(|chore| chore.abort());
+            for chore in chores {
+                chore.abort();
+            }
             state.log.flush();
             Ok(())
         });

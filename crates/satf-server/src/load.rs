@@ -260,14 +260,12 @@ async fn ask(
     request: &[u8],
     buffer: &mut Vec<u8>,
 ) -> io::Result<u16> {
-    let open = match stream {
-        Some(open) => open,
-        None => {
-            let new = TcpStream::connect(address).await?;
-            new.set_nodelay(true)?;
-            stream.insert(new)
-        }
-    };
+    if stream.is_none() {
+        let new = TcpStream::connect(address).await?;
+        new.set_nodelay(true)?;
+        *stream = Some(new);
+    }
+    let Some(open) = stream else { return Err(io::ErrorKind::NotConnected.into()) };
     open.write_all(request).await?;
     buffer.clear();
     let (status, length, closes) = loop {

@@ -140,6 +140,9 @@ pub(crate) struct ModelMetrics {
     pub(crate) scoring: Histogram,
 }
 
+/// One of the figures of a model.
+type Of = fn(&ModelMetrics) -> &AtomicU64;
+
 /// Everything that is counted.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
@@ -239,7 +242,6 @@ impl Metrics {
             let _ = writeln!(text, "{name} {}", get(count));
         }
         let models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        type Of = fn(&ModelMetrics) -> &AtomicU64;
         let counters: [(&str, &str, Of); 4] = [
             ("satf_answers_total", "Histories answered, by model.", |model| &model.answers),
             ("satf_history_items_total", "Known items of histories.", |model| &model.history_items),

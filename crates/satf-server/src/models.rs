@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -54,8 +56,6 @@ pub(crate) struct Stamp {
 impl Stamp {
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
-        #[cfg(unix)]
-        use std::os::unix::fs::MetadataExt;
         Some(Stamp {
             modified: metadata.modified().ok(),
             length: metadata.len(),

@@ -208,7 +208,9 @@ impl Query {
         });
         let responses = responses.collect();
         let each = started.elapsed().checked_div(queries.len().max(1) as u32).unwrap_or_default();
-        queries.iter().for_each(|query| query.served.metrics.scoring.record(each));
+        for query in queries {
+            query.served.metrics.scoring.record(each);
+        }
         responses
     }
 

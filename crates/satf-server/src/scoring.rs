@@ -37,6 +37,9 @@ struct State {
     is_closed: bool,
 }
 
+/// A request and who waits for its answer.
+type Asked = (Box<Query>, oneshot::Sender<Written>);
+
 enum Work {
     /// One request, which may be scored together with others.
     One(Box<Query>, oneshot::Sender<Written>),
@@ -137,7 +140,7 @@ impl Queue {
     }
 
     /// What to do next, and what can be done together with it.
-    fn next(&self) -> Option<(Work, Vec<(Box<Query>, oneshot::Sender<Written>)>)> {
+    fn next(&self) -> Option<(Work, Vec<Asked>)> {
         let mut state = self.lock();
         let first = loop {
             match state.work.pop_front() {
@@ -164,7 +167,7 @@ impl Queue {
 fn answer(
     query: Box<Query>,
     sender: oneshot::Sender<Written>,
-    others: Vec<(Box<Query>, oneshot::Sender<Written>)>,
+    others: Vec<Asked>,
     workspace: &mut Workspace,
 ) {
     let asked = std::iter::once((query, sender)).chain(others);

@@ -116,24 +116,24 @@ mod tests {
         Sessions::new(&SessionConfig { most, items, idle_seconds: 10.0 })
     }
 
-    fn id(item: i64) -> Option<OwnedId> {
-        Some(OwnedId::Integer(item))
+    fn id(item: i64) -> OwnedId {
+        OwnedId::Integer(item)
     }
 
     #[test]
     fn a_session_remembers_its_newest_items_until_it_is_idle() {
         let (sessions, start) = (sessions(1_000, 2), Instant::now());
         let at = |second: u64| start + Duration::from_secs(second);
-        assert_eq!(sessions.visit("a", id(1), at(0)), [OwnedId::Integer(1)]);
-        sessions.visit("a", id(1), at(1));
-        sessions.visit("a", id(2), at(2));
-        assert_eq!(sessions.visit("a", id(3), at(11)), [OwnedId::Integer(2), OwnedId::Integer(3)]);
+        assert_eq!(sessions.visit("a", Some(id(1)), at(0)), [OwnedId::Integer(1)]);
+        sessions.visit("a", Some(id(1)), at(1));
+        sessions.visit("a", Some(id(2)), at(2));
+        assert_eq!(sessions.visit("a", Some(id(3)), at(11)), [OwnedId::Integer(2), OwnedId::Integer(3)]);
         assert_eq!(sessions.visit("a", None, at(20)).len(), 2);
         assert_eq!(sessions.visit("a", None, at(31)).len(), 0);
         assert_eq!(sessions.len(), 0, "what is empty is not kept");
-        sessions.visit("b", id(1), at(31));
+        sessions.visit("b", Some(id(1)), at(31));
         assert!(sessions.forget("b") && !sessions.forget("b"));
-        sessions.visit("c", id(1), at(32));
+        sessions.visit("c", Some(id(1)), at(32));
         sessions.sweep(at(43));
         sessions.sweep(at(54));
         assert_eq!(sessions.len(), 0, "nobody asked for it");
@@ -143,9 +143,9 @@ mod tests {
     fn there_are_never_more_than_allowed() {
         let (sessions, now) = (sessions(160, 5), Instant::now());
         for session in 0..10_000 {
-            sessions.visit(&session.to_string(), id(1), now);
+            sessions.visit(&session.to_string(), Some(id(1)), now);
             assert!(sessions.len() <= 160 + SHARDS, "{}", sessions.len());
         }
-        assert_eq!(sessions.visit("9999", id(2), now).len(), 2);
+        assert_eq!(sessions.visit("9999", Some(id(2)), now).len(), 2);
     }
 }

@@ -74,8 +74,9 @@ pub(crate) async fn batch(
     Ok(answered(written, served))
 }
 
-fn within(at: usize, error: ApiError) -> ApiError {
-    ApiError { message: format!("requests[{at}]: {}", error.message), ..error }
+fn within(at: usize, mut error: ApiError) -> ApiError {
+    error.message.insert_str(0, &format!("requests[{at}]: "));
+    error
 }
 
 /// Histories that are scored together at most: between them others get their turn at memory.
