@@ -71,7 +71,7 @@ async fn what_is_not_a_request_is_refused_with_its_place() {
         assert!(got.as_u16() == status && message.contains(part), "{body}: {got} {message}");
     }
     let deep = format!("{{\"history\": {}", "[".repeat(500_000));
-    assert_eq!(served.post("/v1/recommend", &deep).await.0, StatusCode::BAD_REQUEST);
+    assert_eq!(served.post("/v1/recommend", &deep).await.0, StatusCode::UNPROCESSABLE_ENTITY);
     let invalid = Request::post("/v1/recommend").header("content-type", "application/json");
     let invalid = invalid.body(Body::from(b"{\"history\": [\"\xff\xfe\"]}".to_vec())).unwrap();
     assert_eq!(served.send(invalid).await.0, StatusCode::BAD_REQUEST);
