@@ -1,6 +1,7 @@
 //! What is known of items besides their ids: titles, categories, prices, whatever a file has.
 
 use std::collections::HashMap;
+use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,7 +69,10 @@ pub(crate) struct AttributeFile(Arc<ItemTable>);
 
 impl AttributeFile {
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
-        let table = read_item_table(path, &()).map_err(|error| format!("items: {error}"))?;
+        // Decoders of Parquet answer some damaged files with a panic.
+        let table = catch_unwind(|| read_item_table(path, &()))
+            .map_err(|_| format!("items: {}: a damaged file", path.display()))?
+            .map_err(|error| format!("items: {error}"))?;
         Ok(AttributeFile(Arc::new(table)))
     }
 
