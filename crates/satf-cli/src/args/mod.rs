@@ -4,6 +4,8 @@ mod evaluation;
 mod log;
 mod model_file;
 mod search;
+#[cfg(feature = "serve")]
+mod serve;
 mod values;
 
 use clap::{Parser, Subcommand};
@@ -17,6 +19,8 @@ pub(crate) use model_file::{
     FallbackArgument, InspectArguments, RecommendArguments, SimilarArguments, TrainArguments,
 };
 pub(crate) use search::{SearchArguments, TuneArguments, TuneCommand};
+#[cfg(feature = "serve")]
+pub(crate) use serve::{BenchArguments, BenchCommand, BenchServeArguments, ServeArguments};
 pub(crate) use values::Listed;
 
 /// Next-item recommendation from ordered histories, on a CPU.
@@ -32,6 +36,7 @@ pub(crate) use values::Listed;
   satf evaluate log.parquet --model mp,pure-svd,transitions
   satf train log.parquet -o shop.satf
   satf recommend shop.satf --history \"laptop,laptop sleeve\"
+  satf serve shop.satf                               recommendations over HTTP
   satf tune log.parquet --model d-satf --trials 30
   satf reproduce --data data --out reproduction      the paper's tables and figures, as a report
 
@@ -68,6 +73,12 @@ pub(crate) enum Command {
     Similar(SimilarArguments),
     /// Show what is in a model file
     Inspect(InspectArguments),
+    /// Answer over HTTP, with a page to look at
+    #[cfg(feature = "serve")]
+    Serve(ServeArguments),
+    /// Measure what a server bears
+    #[cfg(feature = "serve")]
+    Bench(BenchArguments),
     /// Search for a model's best configuration, in a study that survives interruptions
     Tune(Box<TuneArguments>),
     /// Make every table and figure of the paper, or of a suite of your own, with a report

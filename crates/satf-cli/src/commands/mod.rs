@@ -1,5 +1,7 @@
 //! The subcommands, a file each, and what they share.
 
+#[cfg(feature = "serve")]
+pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
@@ -12,6 +14,8 @@ pub(crate) mod plan;
 pub(crate) mod prepare;
 pub(crate) mod recommend;
 pub(crate) mod reproduce;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 pub(crate) mod settings;
 pub(crate) mod similar;
 pub(crate) mod stats;

@@ -24,6 +24,7 @@ mod gzip;
 mod hint;
 mod history_text;
 mod interner;
+mod item_table;
 mod json;
 mod json_texts;
 mod ledger;
@@ -58,6 +59,7 @@ pub use file_identity::FileIdentity;
 pub use format::Format;
 pub use hint::DataHint;
 pub use history_text::{HistoryTextError, parse_history};
+pub use item_table::{ItemTable, read_item_table};
 pub use log_builder::LogBuilder;
 pub use options::{FileReport, FirstRow, IdType, ReadOptions, ReadReport, TimeUnit};
 pub use recommendations::{

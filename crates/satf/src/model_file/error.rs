@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::FORMAT_VERSION;
+use crate::byte_size::ByteSize;
 use crate::models::{TensorError, crate_with};
 
 /// Why a model file cannot be read or written.
@@ -34,6 +35,16 @@ pub enum ModelFileError {
         path: PathBuf,
         /// How that can be told.
         reason: String,
+    },
+    /// A file that is larger than the caller takes.
+    #[error("{}: the file has {}, at most {} are taken", path.display(), ByteSize(*length), ByteSize(*limit))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its length in bytes.
+        length: u64,
+        /// The longest that is taken.
+        limit: u64,
     },
     /// The content is not what was written.
     #[error(

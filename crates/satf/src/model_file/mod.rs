@@ -28,7 +28,8 @@
 //!
 //! A model that was loaded refers to its file for as long as it lives. **Never change such a file in place**: write another one and
 //! rename it over the first, as [`Model::save`](crate::recommend::Model::save) does; processes that have the old one keep it. A file that
-//! is cut short or overwritten under a loaded model makes the process end with a bus error, or scores wrong.
+//! is cut short or overwritten under a loaded model makes the process end with a bus error, or scores wrong. A process that cannot rule that out
+//! loads a copy ([`Model::load_copied`](crate::recommend::Model::load_copied)).
 
 mod catalog;
 mod error;
@@ -39,7 +40,7 @@ mod write;
 
 pub use error::{ModelFileError, ModelFileHint};
 pub use manifest::{Dataset, Manifest, Validation, content_hash};
-pub(crate) use read::{Content, read};
+pub(crate) use read::{Content, read, read_copied};
 pub(crate) use write::{tensors, write};
 
 /// The version of the format that is written.

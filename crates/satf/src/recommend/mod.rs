@@ -133,6 +133,8 @@ pub struct Model {
     /// All items, the most popular first, once they were asked for.
     by_popularity: OnceLock<Vec<u32>>,
     workspaces: Workspaces,
+    /// That of the file it came from.
+    checksum: Option<Box<str>>,
 }
 
 /// What training found, as manifests have it.
@@ -173,6 +175,7 @@ impl Model {
             learned_keys: configured.learner.learned_keys(),
             by_popularity: OnceLock::new(),
             workspaces: Workspaces::default(),
+            checksum: None,
         }
     }
 
@@ -187,9 +190,23 @@ impl Model {
 
     /// Reads a model file whose model is one of `registry`.
     pub fn load_with(path: impl AsRef<Path>, registry: &Registry) -> Result<Self, ModelFileError> {
-        let Content { manifest, items, item_counts, model, learned_keys } =
-            model_file::read(path.as_ref(), registry)?;
-        Ok(Model {
+        Ok(Model::from_content(model_file::read(path.as_ref(), registry)?))
+    }
+
+    /// Reads a model file of at most `limit` bytes into memory. Unlike a model that [`Model::load`] gives, this one does not depend on
+    /// the file any more: whoever overwrites it or cuts it short changes nothing. That is what a server wants, which is to go on with the
+    /// old model whatever happens to its file.
+    pub fn load_copied(
+        path: impl AsRef<Path>,
+        registry: &Registry,
+        limit: u64,
+    ) -> Result<Self, ModelFileError> {
+        Ok(Model::from_content(model_file::read_copied(path.as_ref(), registry, limit)?))
+    }
+
+    fn from_content(content: Content) -> Self {
+        let Content { manifest, items, item_counts, model, learned_keys, checksum } = content;
+        Model {
             manifest,
             catalog: Arc::new(items),
             item_counts,
@@ -197,7 +214,13 @@ impl Model {
             learned_keys,
             by_popularity: OnceLock::new(),
             workspaces: Workspaces::default(),
-        })
+            checksum: Some(checksum),
+        }
+    }
+
+    /// The checksum of the file that the model came from, in 64 hexadecimal digits: equal for equal files, and for no others.
+    pub fn checksum(&self) -> Option<&str> {
+        self.checksum.as_deref()
     }
 
     /// Writes a model file, whole or not at all.

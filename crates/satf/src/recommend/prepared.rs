@@ -1,6 +1,6 @@
 //! A request made ready for a model: what it was compiled to, and how it answers.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
@@ -64,6 +64,13 @@ impl<'m> Prepared<'m> {
     pub fn with_explanations(self) -> Result<Self, RecommendError> {
         self.model.check_explains()?;
         Ok(Prepared { explains: true, of_unknown: OnceLock::new(), ..self })
+    }
+
+    /// The same with a rule that items have to satisfy besides, such as one over their attributes. Like all filters it applies before the
+    /// best items are taken; it is asked of items that would be among them, and of no others.
+    #[must_use]
+    pub fn with_rule(self, rule: impl Fn(ItemIndex) -> bool + Send + Sync + 'static) -> Self {
+        Prepared { sieve: self.sieve.with_rule(Arc::new(rule)), of_unknown: OnceLock::new(), ..self }
     }
 
     /// The model it was made for.
@@ -143,6 +150,54 @@ impl<'m> Prepared<'m> {
         };
         // Whatever is wrong, the first history of which it is says so.
         lists.into_par_iter().map(answer).collect::<Vec<_>>().into_iter().collect()
+    }
+
+    /// What each of several requests gets that were prepared for one model, in the indices of its catalogue: with dense scores, one matrix product for all of them. The
+    /// answers are those of [`Prepared::answer_indexed`], to the bit.
+    ///
+    /// # Panics
+    /// If they were prepared for different models.
+    pub fn answer_together_indexed(
+        requests: &[(Prepared<'_>, History<'_>)],
+        workspace: &mut Workspace,
+    ) -> Vec<Result<Answer<ItemIndex>, RecommendError>> {
+        let Some((first, _)) = requests.first() else { return Vec::new() };
+        let (model, num_items) = (first.model, first.model.num_items());
+        assert!(requests.iter().all(|(request, _)| std::ptr::eq(request.model, model)), "one model");
+        let alone = |(request, history): &(Prepared<'_>, History<'_>), workspace: &mut Workspace| {
+            request.answer_indexed(*history, workspace)
+        };
+        let is_scored =
+            |history: History<'_>| !history.is_empty() && check_items("history", &history, num_items).is_ok();
+        if requests.len() < 2 || num_items == 0 || model.recommender().is_sparse() {
+            return requests.iter().map(|request| alone(request, workspace)).collect();
+        }
+        let mut answers = Vec::with_capacity(requests.len());
+        for requests in requests.chunks(histories_at_once(num_items).max(1)) {
+            let scored: Vec<History<'_>> =
+                requests.iter().map(|(_, history)| *history).filter(|&history| is_scored(history)).collect();
+            let mut lists = Vec::with_capacity(scored.len());
+            if !scored.is_empty() {
+                let scores = workspace.dense(scored.len() * num_items);
+                model.recommender().score_batch(&scored, scores);
+                let own = requests.iter().filter(|(_, history)| is_scored(*history));
+                for ((request, history), row) in own.zip(scores.chunks_mut(num_items)) {
+                    let scores = Scores::Dense(row);
+                    let finite = model.check_scores(&scores);
+                    lists.push(finite.map(|()| best(&request.sieve.of(history), scores, request.n)));
+                }
+            }
+            let mut lists = lists.into_iter();
+            for request in requests {
+                let (prepared, history) = request;
+                let list = if is_scored(*history) { lists.next() } else { None };
+                answers.push(match list {
+                    None => alone(request, workspace),
+                    Some(list) => list.and_then(|list| prepared.explained(*history, list)),
+                });
+            }
+        }
+        answers
     }
 
     /// The best items after a history by their scores, whether anything of it is known or not: an empty history gets what the model
