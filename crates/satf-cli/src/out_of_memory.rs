@@ -95,7 +95,13 @@ extern "C" fn end(_signal: std::ffi::c_int) {
 
     let bytes = REFUSED.load(Ordering::Relaxed);
     if bytes == 0 {
-        // Another reason: the abort goes on.
+        // Another reason, or a signal from outside: as if nobody had listened, once this handler is over.
+        #[allow(unsafe_code, reason = "signals have no other way to be set and sent")]
+        // SAFETY: both may be called in a handler, and the process ends with what they do.
+        unsafe {
+            libc::signal(libc::SIGABRT, libc::SIG_DFL);
+            libc::raise(libc::SIGABRT);
+        }
         return;
     }
     if !IS_ENDING.swap(true, Ordering::Relaxed) {

@@ -362,3 +362,19 @@ fn a_search_is_stopped_while_it_looks_for_valid_points() {
     let said = running.stops_on("TERM", 143);
     assert!(said.contains("stopped on request"), "{said}");
 }
+
+#[test]
+fn an_abort_from_outside_is_one() {
+    let place = Place::new();
+    let mut running = place.recommending();
+    running.signal("ABRT");
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = running.0.try_wait().unwrap() {
+            break status;
+        }
+        assert!(began.elapsed() < SOON, "it goes on");
+        thread::sleep(Duration::from_millis(5));
+    };
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(6), "{status}");
+}
