@@ -104,7 +104,7 @@ fn split_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a SplitError> {
 
 fn of_data(hint: DataHint) -> String {
     match hint {
-        DataHint::GiveFormat => format!("say it with --format (one of {})", Format::names()),
+        DataHint::GiveFormat => format!("give it with --format (one of {})", Format::names()),
         DataHint::GiveColumn(role) => {
             let order = ", or use --order-is-time if the order of the rows is the time";
             let order = if role == Role::Time { order } else { "" };
@@ -112,9 +112,10 @@ fn of_data(hint: DataHint) -> String {
         }
         DataHint::ReadIdsAsText(role) => format!("--{role}-type string reads all these ids as text"),
         DataHint::GiveTimeUnit => {
-            "say the unit with --time-unit seconds, milliseconds, microseconds or nanoseconds".to_owned()
+            "give the unit with --time-unit seconds, milliseconds, microseconds or nanoseconds".to_owned()
         }
         DataHint::OrderIsTime => "--order-is-time reads every file without its times".to_owned(),
+        DataHint::GiveHeader => "if it is an event, add --header no".to_owned(),
         other => other.to_string(),
     }
 }
@@ -155,13 +156,13 @@ fn of_tune(hint: TuneHint) -> String {
     match hint {
         TuneHint::StudyIsMade => "made by satf tune".to_owned(),
         TuneHint::EmptyFolder => "give an empty or new folder with --study".to_owned(),
-        TuneHint::WritableFolder => "choose a folder you may write to with --study".to_owned(),
+        TuneHint::WritableFolder => "choose a folder that you may write to with --study".to_owned(),
         TuneHint::FreeSpace => {
             "what was done is kept: free some space and run the same command again".to_owned()
         }
         TuneHint::RepeatOrMove => "repeat its command, or give another folder with --study".to_owned(),
         TuneHint::Wait => "wait for it, or stop it, then run this command again".to_owned(),
-        TuneHint::GoOn => "the same command goes on from there".to_owned(),
+        TuneHint::GoOn => "the same command continues from there".to_owned(),
         other => other.to_string(),
     }
 }
@@ -225,6 +226,6 @@ mod tests {
         assert_eq!(chain(&error), "stopped on request; nothing was written");
         let folder = PathBuf::from("study");
         let error = TuneError::Stopped { done: 1, asked: 2, folder, source: Cancelled };
-        assert!(chain(&error.into()).ends_with("kept in study; the same command goes on from there"));
+        assert!(chain(&error.into()).ends_with("kept in study; the same command continues from there"));
     }
 }

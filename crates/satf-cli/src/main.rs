@@ -5,6 +5,7 @@ mod commands;
 mod escape;
 mod hints;
 mod misuse;
+mod out_of_memory;
 mod signals;
 mod table;
 mod terminal;
@@ -24,7 +25,11 @@ fn main() -> ExitCode {
     let arguments = Arguments::try_parse().unwrap_or_else(|error| refuse(error));
     let registry = registry();
     silence_decoders();
-    let terminal = terminal::Terminal::install(arguments.quiet, arguments.verbose);
+    out_of_memory::save_address_space();
+    // Where it cannot be, an abort stays one.
+    let _ = out_of_memory::watch();
+    let terminal =
+        terminal::Terminal::install(arguments.quiet, arguments.verbose, !hears_signals(&arguments.command));
     if let Command::MeasureThread = arguments.command {
         return threads::measure().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
@@ -37,6 +42,10 @@ fn main() -> ExitCode {
         Command::Recommend(options) => commands::recommend::run(options, &registry, &terminal),
         Command::Similar(options) => commands::similar::run(options, &registry, &terminal),
         Command::Inspect(options) => commands::inspect::run(options, &registry, &terminal),
+        #[cfg(feature = "serve")]
+        Command::Serve(options) => commands::serve::run(options, arguments.threads, registry.clone()),
+        #[cfg(feature = "serve")]
+        Command::Bench(options) => commands::bench::run(options, &terminal),
         Command::Tune(options) => commands::tune::run(options, &registry, &terminal),
         Command::Reproduce(options) => commands::reproduce::run(options, &registry, &terminal),
         Command::Plan(options) => commands::plan::run(options, &registry, &terminal),
@@ -58,6 +67,17 @@ fn main() -> ExitCode {
                 _ => 1,
             })
         }
+    }
+}
+
+/// Whether a command hears signals itself: a server finishes what is under way, and reads its files again on SIGHUP.
+fn hears_signals(command: &Command) -> bool {
+    #[cfg(feature = "serve")]
+    return matches!(command, Command::Serve(_));
+    #[cfg(not(feature = "serve"))]
+    {
+        let _ = command;
+        false
     }
 }
 

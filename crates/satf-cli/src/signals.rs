@@ -102,7 +102,7 @@ fn receive(signal: i32) {
             // Without this thread the work has all the time it wants.
             let _ = thread::Builder::new().spawn(move || {
                 thread::sleep(GRACE);
-                end_at_once(signal, "stopped on request, before the work could come to an end of its own");
+                end_at_once(signal, "stopped on request, before the work could end cleanly");
             });
         }
         // A terminal that goes away may say so twice.
@@ -111,9 +111,9 @@ fn receive(signal: i32) {
     }
 }
 
-/// Ends the process. Whatever was done before is on disk as a whole, and nothing half written is left.
+/// Ends the process. Whatever was done before is on disk as a whole, and no half-written file is left.
 fn end_at_once(signal: i32, message: &str) -> ! {
     discard_unfinished();
-    let _ = writeln!(std::io::stderr(), "\n{message}; nothing half written is left");
+    let _ = writeln!(std::io::stderr(), "\n{message}; no half-written file is left");
     process::exit(i32::from(code(signal)))
 }

@@ -17,7 +17,7 @@ use crate::escape;
 pub(crate) struct Table(comfy_table::Table);
 
 impl Table {
-    /// Adds a row, a line a cell.
+    /// Adds a row, one line per cell.
     pub(crate) fn add_row<C: ToString>(&mut self, row: impl IntoIterator<Item = C>) {
         self.0.add_row(row.into_iter().map(|cell| escape::value(&cell.to_string()).into_owned()));
     }

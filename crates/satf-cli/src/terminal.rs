@@ -39,8 +39,8 @@ const SILENCE: Duration = Duration::from_secs(30);
 const UNSAID: [&str; 3] = ["product_share", "operations", "gflops"];
 
 impl Terminal {
-    /// Sets up progress, warnings and requests to stop for the whole process.
-    pub(crate) fn install(quiet: bool, verbose: bool) -> Self {
+    /// Sets up progress, warnings and, if `stops`, requests to stop for the whole process.
+    pub(crate) fn install(quiet: bool, verbose: bool, stops: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
@@ -54,7 +54,7 @@ impl Terminal {
         // It fails only where something talks already, and then it is heard.
         let _ = tracing::subscriber::set_global_default(Talk { terminal: terminal.clone(), level });
         // Without it the process just ends, and the next one removes what it left.
-        if let Err(error) = signals::watch() {
+        if let Some(Err(error)) = stops.then(signals::watch) {
             terminal.say(&format!("warning: Ctrl-C ends the process at once ({error})"));
         }
         terminal
@@ -173,7 +173,7 @@ impl Checkpoints for Kept {
 
     fn resumed(&self, earlier: &[Iteration]) {
         if let Some(last) = earlier.last() {
-            self.terminal.narrate(&format!("training goes on after iteration {}", last.iteration));
+            self.terminal.narrate(&format!("training resumes after iteration {}", last.iteration));
         }
     }
 }
@@ -192,7 +192,7 @@ impl fmt::Display for Stopped {
         let folder = self.0.display();
         write!(
             f,
-            "stopped on request; finished epochs are kept in {folder}, the same command goes on from there"
+            "stopped on request; finished epochs are kept in {folder}, the same command continues from there"
         )
     }
 }

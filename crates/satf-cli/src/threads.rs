@@ -25,7 +25,9 @@ pub(crate) fn start(asked: Option<usize>, command: &Command) -> anyhow::Result<(
         Some(left) => threads_within(left, asked, makes_products(command))?,
         None => asked.unwrap_or(0),
     };
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().map_err(Into::into)
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().with_context(|| {
+        "no threads can be started; hint: raise the limits of this program (ulimit -v for address space, ulimit -u for threads)"
+    })
 }
 
 /// How many threads there are where so many bytes of address space are left. An error if products are made and there is no room.
@@ -80,7 +82,7 @@ fn makes_products(command: &Command) -> bool {
 }
 
 /// Bytes that this process may still reserve, if that is limited.
-fn address_space_left() -> Option<u64> {
+pub(crate) fn address_space_left() -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max address space"));
     let limit: Option<u64> = limit.and_then(|line| line.split_whitespace().next()?.parse().ok());

@@ -20,6 +20,10 @@ fn every_command_has_help_with_an_example() {
         "recommend",
         "similar",
         "inspect",
+        #[cfg(feature = "serve")]
+        "serve",
+        #[cfg(feature = "serve")]
+        "bench",
         "tune",
         "plan",
         "compare",

@@ -168,7 +168,7 @@ fn files_of_scores_without_scores_are_said_to_be_empty() {
     let folder = place.path();
     refused(folder, &["compare"], "empty.csv", b"", &["empty.csv", "it is empty", "--per-event"]);
     let header = b"user_id,item_id,timestamp,history_length,rank,HR@10\n";
-    refused(folder, &["compare"], "header.csv", header, &["header.csv", "it holds no event"]);
+    refused(folder, &["compare"], "header.csv", header, &["header.csv", "it holds no events"]);
     // The same as Parquet: what is written for a log is a table without the columns of scores.
     let outcome = satf(&["compare", &log, &log]);
     assert!(outcome.code == 1 && outcome.stderr.contains("not per-event results"), "{}", outcome.stderr);
@@ -212,7 +212,7 @@ fn what_follows_packed_data_is_told_from_damage() {
     refused(folder, &["stats"], "appended.csv.zst", &appended, &parts);
     // A window of 2 GiB, which nobody has filled.
     let wide = [0x28, 0xB5, 0x2F, 0xFD, 0x00, 0xA8, 0x01, 0x00, 0x00];
-    let wide_parts = ["wide.csv.zst", "further back than 128.0 MiB", "hint: unpack it"];
+    let wide_parts = ["wide.csv.zst", "more than 128.0 MiB", "hint: decompress it"];
     refused(folder, &["stats"], "wide.csv.zst", &wide, &wide_parts);
     let only_notes = [&[0x50, 0x2A, 0x4D, 0x18, 5, 0, 0, 0][..], b"notes"].concat();
     refused(folder, &["stats"], "notes.zst", &only_notes, &["the file is empty"]);

@@ -6,12 +6,13 @@ mod satf_binary;
 
 use std::env;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use satf_binary::SATF;
 
-/// A line that stands for any number of lines.
+/// A line that stands for any number of lines and, within a line, for any text.
 const ANYTHING: &str = "…";
 
 /// A command of a page, with the lines shown below it.
@@ -45,7 +46,44 @@ fn is_as_shown(lines: &[String], shown: &[String]) -> bool {
         Some((first, rest)) if first == ANYTHING => {
             (0..=lines.len()).any(|skipped| is_as_shown(&lines[skipped..], rest))
         }
-        Some((first, rest)) => lines.first() == Some(first) && is_as_shown(&lines[1..], rest),
+        Some((first, rest)) => {
+            lines.first().is_some_and(|line| is_line_as_shown(line, first)) && is_as_shown(&lines[1..], rest)
+        }
+    }
+}
+
+/// Whether a line is the one shown, in which a part may stand for any text.
+fn is_line_as_shown(line: &str, shown: &str) -> bool {
+    match shown.split_once(ANYTHING) {
+        None => line == shown,
+        Some((before, after)) => line.strip_prefix(before).is_some_and(|rest| {
+            rest.char_indices()
+                .map(|(at, _)| at)
+                .chain([rest.len()])
+                .any(|at| is_line_as_shown(&rest[at..], after))
+        }),
+    }
+}
+
+/// The address that pages call a server by; each run has one of its own.
+const ADDRESS: &str = "127.0.0.1:8080";
+
+/// An address that nobody listens on.
+fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+/// What a page left running, such as a server, ends with it.
+struct Groups(Vec<u32>);
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        for group in &self.0 {
+            let _ = Command::new("kill")
+                .args(["-s", "KILL", "--", &format!("-{group}")])
+                .stderr(Stdio::null())
+                .status();
+        }
     }
 }
 
@@ -60,13 +98,21 @@ fn run(page: &Path) -> usize {
     path.push(":");
     path.push(env::var_os("PATH").unwrap_or_default());
     let steps = steps(&fs::read_to_string(page).unwrap());
+    let address = free_address();
+    let mut groups = Groups(Vec::new());
     for Step { command, shown } in &steps {
-        let output = Command::new("sh")
-            .args(["-c", command])
+        let child = Command::new("sh")
+            .args(["-c", &command.replace(ADDRESS, &address)])
             .env("PATH", &path)
+            .env("SATF_SERVE_LISTEN", &address)
             .current_dir(&folder)
-            .output()
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
             .unwrap();
+        groups.0.push(child.id());
+        let output = child.wait_with_output().unwrap();
         let place = format!("{}: {command}", page.display());
         assert!(output.status.success(), "{place}: {}", String::from_utf8_lossy(&output.stderr));
         let stdout = String::from_utf8(output.stdout).unwrap();
@@ -82,7 +128,11 @@ fn run(page: &Path) -> usize {
 
 #[test]
 fn the_start_in_the_readme_runs_as_printed() {
-    assert_eq!(run(&root().join("README.md")), 3, "three commands from a CSV to recommendations");
+    assert_eq!(
+        run(&root().join("README.md")),
+        5,
+        "three commands from a CSV to recommendations, two more to serve them"
+    );
 }
 
 #[test]
@@ -101,6 +151,10 @@ fn pages_are_held_to_what_they_show() {
     assert!(is_as_shown(&lines("a\nb\nc"), &lines("a\n…\nc")));
     assert!(is_as_shown(&lines("a"), &lines("a\n…")) && is_as_shown(&[], &lines("…")));
     assert!(!is_as_shown(&lines("a\nb"), &lines("a")) && !is_as_shown(&lines("a"), &lines("…\nb")));
+    assert!(
+        is_as_shown(&lines("a 1.25 b"), &lines("a 1.2… b"))
+            && !is_as_shown(&lines("a 1.25 b"), &lines("a 1.3… b"))
+    );
     assert_eq!(steps("```console\n$ one\nx\n$ two\n```\n```sh\n$ three\n```").len(), 2);
 }
 

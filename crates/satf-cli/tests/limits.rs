@@ -150,3 +150,45 @@ fn a_log_larger_than_memory_is_an_error() {
     let (code, said) = within(90_000, &["--threads", "1", "stats", &log]);
     assert!(code == 1 && said.contains("the log does not fit into memory"), "{code}: {said}");
 }
+
+/// Temporary files in a folder.
+fn left_in(folder: &std::path::Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with(".satf-")).collect()
+}
+
+#[test]
+fn memory_that_runs_out_anywhere_is_an_error_and_leaves_nothing() {
+    let (folder, _) = shop_log(10);
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (log, raw, model) = (file("log.parquet"), file("raw.csv"), file("model.satf"));
+    satf(&["generate", "--users", "25000", "-o", &raw]).succeeds();
+    satf(&["generate", "--users", "4000", "-o", &log]).succeeds();
+    satf(&["train", &log, "--model", "transitions", "-o", &model]).succeeds();
+    let long = file("history.txt");
+    fs::write(&long, "tent\n".repeat(30_000)).unwrap();
+    let long = format!("@{long}");
+    let (made, packed, next) = (file("made.parquet"), file("made.csv.zst"), file("next.parquet"));
+    let (again, per_event, curve) = (file("again.satf"), file("events.parquet"), file("curve.svg"));
+    let commands: [&[&str]; 8] = [
+        &["prepare", &raw, "-o", &made],
+        &["prepare", &raw, "-o", &packed],
+        &["generate", "--users", "20000", "-o", &made],
+        &["train", &log, "-o", &again],
+        &["evaluate", &log, "--model", "transitions", "--test", "1month", "--per-event", &per_event],
+        &["recommend", &model, "--histories", &log, "-o", &next],
+        &["recommend", &model, "--history", &long, "--explain", "--allow-seen", "--json"],
+        &["inspect", &model, "--json", "--svg", &curve],
+    ];
+    let mut ran_out = 0;
+    for arguments in commands {
+        for kilobytes in [32_000, 40_000, 50_000, 60_000, 70_000, 80_000, 90_000, 110_000, 150_000, 190_000] {
+            let (code, said) = within(kilobytes, arguments);
+            assert!(matches!(code, 0 | 1), "{arguments:?} with {kilobytes} KB: {code} {said}");
+            assert!(code == 0 || said.contains("error: "), "{arguments:?} with {kilobytes} KB: {said}");
+            ran_out += usize::from(said.contains("error: memory ran out"));
+            assert_eq!(left_in(folder.path()), [""; 0], "{arguments:?} with {kilobytes} KB: {said}");
+        }
+    }
+    assert!(ran_out > 0, "no limit was as low as that");
+}

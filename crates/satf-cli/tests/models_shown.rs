@@ -1,4 +1,4 @@
-//! What is shown of a model, through the real binary: what is alike, what it learned by itself, what it holds of users, and numbers
+//! What is shown of a model, through the real binary: what is alike, what it learned by itself, what it holds about users, and numbers
 //! that are numbers.
 
 #![allow(clippy::unwrap_used)]
@@ -55,7 +55,7 @@ fn what_is_alike_is_told_apart_from_what_comes_next() {
         satf(&["train", &log, "--model", other, "-o", &model]).succeeds();
         let refused = satf(&["similar", &model, "laptop"]);
         assert!(refused.code == 1 && refused.stdout.is_empty(), "{}", refused.stdout);
-        assert!(refused.stderr.contains("does not know which items are alike"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("has no notion of similar items"), "{}", refused.stderr);
     }
 }
 
@@ -110,7 +110,10 @@ fn a_log_too_small_to_tell_and_files_from_before_are_said_to_be() {
     let (folder, log) = shop_log(20);
     let model = path(folder.path(), "shop.satf");
     let text = satf(&["train", &log, "-o", &model]).succeeds();
-    assert!(text.contains("the log is too small to tell: ") && text.contains("recency_decay 1"), "{text}");
+    assert!(
+        text.contains("the log is too small to learn from: ") && text.contains("recency_decay 1"),
+        "{text}"
+    );
 
     let inspected = satf(&["inspect", &model]).succeeds();
     for key in LEARNED {

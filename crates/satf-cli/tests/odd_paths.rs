@@ -79,6 +79,22 @@ fn every_command_takes_paths_that_are_not_text() {
     fs::write(place(folder, "?titles.csv"), "item_id,title\ntent,A tent\n").unwrap();
     succeeds(folder, &["recommend", "?model.satf", "--histories", "?histories.jsonl", "-o", "?next.csv"]);
     succeeds(folder, &["recommend", "?model.satf", "--history", "tent", "--titles", "?titles.csv"]);
+    fs::write(place(folder, "?list.txt"), "tent\nroof tent\n").unwrap();
+    fs::write(place(folder, "?boosts.csv"), "tent,0.5\n").unwrap();
+    let recommend = ["recommend", "?model.satf", "--json", "--history"];
+    let items = |words: &[&str]| json(folder, &[&recommend[..], words].concat())["recommendations"].clone();
+    assert_eq!(
+        items(&["@?list.txt", "--only", "@?list.txt", "--allow-seen", "@?list.txt"]),
+        items(&["tent,roof tent", "--only", "tent,roof tent", "--allow-seen"])
+    );
+    assert_eq!(items(&["tent", "--exclude", "@?list.txt"]), items(&["tent", "--exclude", "tent,roof tent"]));
+    assert_eq!(
+        items(&["tent", "--allow-seen", "--boost", "@?boosts.csv"]),
+        items(&["tent", "--allow-seen", "--boost", "tent=0.5"])
+    );
+    // Ids that are not text are in no model.
+    let (_, stderr, code) = run(folder, &["recommend", "?model.satf", "--history", "?tent"]);
+    assert!(code == 2 && stderr.contains("valid UTF-8, or @FILE"), "{stderr}");
 
     // The names that several models make of one name keep its bytes.
     let per_event = ["evaluate", "?log.parquet", "--model", "mp,random", "--per-event", "?scores.csv"];
@@ -138,6 +154,7 @@ fn errors_name_paths_that_are_not_text() {
         &["inspect", "?empty"],
         &["compare", "?empty", "?empty"],
         &["tune", "status", "?none"],
+        &["recommend", "?empty", "--history", "tent", "--only", "@?none"],
         &["evaluate", "?empty", "--model", "mp", "--config", "?none.toml"],
         &["evaluate", "?empty", "--model", "mp", "--checkpoints", "?empty"],
     ] {

@@ -311,5 +311,5 @@ fn a_file_is_what_its_name_says() {
     }
     let scores = place.text("scores.csv.gz");
     let refused = satf(&["evaluate", &place.text("log.csv"), "--model", "mp", "--per-event", &scores]);
-    assert!(refused.code == 2 && refused.stderr.contains("it is not packed"), "{}", refused.stderr);
+    assert!(refused.code == 2 && refused.stderr.contains("it is not compressed"), "{}", refused.stderr);
 }

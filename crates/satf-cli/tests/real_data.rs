@@ -8,8 +8,8 @@ mod satf_binary;
 
 use std::path::PathBuf;
 
-use satf::evaluate::rank_unseen;
 use satf::prepare::{Split, SplitScheme, TiePolicy, Timeline};
+use satf::ranking::rank_unseen;
 use satf::recommend::Model;
 use satf_binary::{only_run, satf};
 use serde_json::Value;

@@ -9,6 +9,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use satf_binary::{Outcome, SATF, satf, shop_log};
 use serde_json::{Value, json};
@@ -183,7 +184,7 @@ fn parquet_on_stdin_says_what_to_do() {
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(1) && stderr.contains("save it to a file"), "{stderr}");
-    assert!(!stderr.contains("not a whole, valid"), "{stderr}");
+    assert!(!stderr.contains("not a complete, valid"), "{stderr}");
 }
 
 #[test]
@@ -478,4 +479,89 @@ fn a_file_without_histories_is_an_error() {
         .unwrap();
     let said = String::from_utf8(piped.stderr).unwrap();
     assert!(piped.status.code() == Some(1) && said.contains("standard input: no rows"), "{said}");
+}
+
+#[test]
+fn a_first_row_that_may_be_a_header_is_told_of() {
+    let shop = Shop::new();
+    let users = |outcome: Outcome| -> Vec<String> {
+        let mut users: Vec<String> = lines(&outcome.succeeds())
+            .iter()
+            .map(|row| row["user_id"].as_str().unwrap().to_owned())
+            .collect();
+        users.dedup();
+        users
+    };
+    // Neither word is known: it is taken for a header, and that is said.
+    let file = shop.file("u.csv", "u,game\nann,tent\n");
+    let outcome = shop.run(&["--histories", &file]);
+    for part in ["u.csv", "(u, game)", "the names of the columns", "--header no"] {
+        assert!(outcome.stderr.contains(part), "{part}: {}", outcome.stderr);
+    }
+    assert_eq!(users(outcome), ["ann"]);
+    let told = shop.run(&["--histories", &file, "--header", "no", "--fallback", "popular"]);
+    assert!(!told.stderr.contains("the first row"), "{}", told.stderr);
+    assert_eq!(users(told), ["u", "ann"]);
+    let told = shop.run(&["--histories", &file, "--header", "yes"]);
+    assert_eq!((told.stderr.clone().as_str(), users(told)), ("", vec!["ann".to_owned()]));
+
+    let only = shop.file("only.csv", "u,game\n");
+    for outcome in [shop.run(&["--histories", &only]), satf(&["stats", &only])] {
+        assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains("(u, game)") && outcome.stderr.contains("--header no"),
+            "{}",
+            outcome.stderr
+        );
+    }
+
+    // A log has nothing to tell by; it says so too.
+    let log = shop.file("log.csv", "u,game\nann,game\nann,tent\nbob,game\nbob,tent\n");
+    let rows = |arguments: &[&str]| {
+        let outcome = satf(&[&["stats", &log, "--json"], arguments].concat());
+        let statistics: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        (statistics["rows"].as_u64().unwrap(), outcome.stderr.contains("(u, game)"))
+    };
+    assert_eq!((rows(&[]), rows(&["--header", "no"])), ((4, true), (5, false)));
+
+    // An item that the model knows is an item.
+    let model = shop.path("games.satf");
+    satf(&["train", &log, "--model", "transitions", "--header", "no", "-o", &model]).succeeds();
+    let outcome = satf(&["recommend", &model, "--histories", &file, "--fallback", "popular"]);
+    assert!(
+        outcome.stderr.contains("knows this item") && outcome.stderr.contains("--header yes"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(users(outcome), ["u", "ann"]);
+
+    // A header that is one beyond doubt needs no word.
+    for header in ["user_id,item_id", "user,item", "User;Item ID"] {
+        let content = format!("{header}\nann{}tent\n", if header.contains(';') { ';' } else { ',' });
+        let outcome = shop.run(&["--histories", &shop.file("sure.csv", &content)]);
+        assert_eq!(
+            (outcome.stderr.clone().as_str(), users(outcome)),
+            ("", vec!["ann".to_owned()]),
+            "{header}"
+        );
+    }
+}
+
+#[test]
+fn an_id_of_megabytes_is_named_in_short() {
+    let shop = Shop::new();
+    let list = format!("@{}", shop.file("list.txt", &"x".repeat(20_000_000)));
+    let began = Instant::now();
+    for arguments in [
+        &["--history", "tent", "--exclude", &list][..],
+        &["--history", "tent", "--allow-seen", &list],
+        &["--history", "tent", "--only", &list],
+        &["--history", "tent", "--exclude", &list, "--strict"],
+        &["--history", &list],
+    ] {
+        let outcome = shop.run(arguments);
+        assert!(outcome.stderr.contains("xxx… (20000000 bytes)"), "{arguments:?}: {:.500}", outcome.stderr);
+        assert!(outcome.stderr.len() < 2000, "{arguments:?}: {} bytes", outcome.stderr.len());
+    }
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }

@@ -423,8 +423,8 @@ fn a_full_disk_and_a_read_only_folder_keep_what_was_done() {
     fs::create_dir_all(out.join("cells/shop.puresvd.file.1.json/full")).unwrap();
     let outcome = place.run(&out, &[]);
     assert_eq!(outcome.code, 1, "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("shop.puresvd.file.1.json: cannot be kept"), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("goes on from there"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("shop.puresvd.file.1.json: cannot be saved"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("continues from there"), "{}", outcome.stderr);
     let kept = cells(&out);
     assert!(kept.contains_key("shop.mp.file.1.json"));
     fs::remove_dir_all(out.join("cells/shop.puresvd.file.1.json")).unwrap();
@@ -435,7 +435,7 @@ fn a_full_disk_and_a_read_only_folder_keep_what_was_done() {
     let outcome = place.run(disk.0.path(), &[]);
     assert_eq!(outcome.code, 1, "{}", outcome.stderr);
     assert!(
-        outcome.stderr.contains("cannot be kept") && outcome.stderr.contains("No space"),
+        outcome.stderr.contains("cannot be saved") && outcome.stderr.contains("No space"),
         "{}",
         outcome.stderr
     );

@@ -142,7 +142,7 @@ fn logs_that_cannot_be_evaluated() {
         &EVALUATE,
         "unknown.csv",
         &rows(&unknown),
-        &["no event of the test part can be scored", "2 are of items"],
+        &["no event of the test set can be scored", "2 are of items"],
     );
     let order = ["stats", "--order-matters", "--test", "1day"];
     refused(&order, "order-one-user.csv", &rows(&one_user), &["1 users", "at least 2"]);
@@ -155,6 +155,6 @@ fn logs_that_cannot_be_evaluated() {
     let gap = [(1, 1, 0), (2, 2, 1), (1, 2, 2), (1, 1, 60), (2, 1, 60)];
     let on_validation =
         ["evaluate", "--model", "mp", "--valid", "1day", "--test", "1day", "--on", "validation"];
-    refused(&on_validation, "gap.csv", &rows(&gap), &["the validation part has no rows"]);
+    refused(&on_validation, "gap.csv", &rows(&gap), &["the validation set has no rows"]);
     refused(&EVALUATE, "order.txt", b"1 5\n1 6\n2 5\n2 7\n3 6\n3 7\n", &["no times", "leave-one-out"]);
 }

@@ -128,7 +128,7 @@ fn a_training_that_is_interrupted_says_that_it_can_go_on() {
     arguments.extend(["--set", "epochs=5000"]);
     let (code, said) = signal_once_checkpointed(&arguments, &runs, "INT");
     assert_eq!(code, Some(130), "{said}");
-    assert!(said.contains(&format!("kept in {runs}")) && said.contains("goes on from there"), "{said}");
+    assert!(said.contains(&format!("kept in {runs}")) && said.contains("continues from there"), "{said}");
     assert!(!Path::new(&model).exists());
 }
 
@@ -187,7 +187,7 @@ fn a_trial_that_was_killed_goes_on_and_ends_the_same() {
             fs::write(&file, &sound[..sound.len() / 2]).unwrap();
             let refused = satf(&arguments);
             assert_eq!(refused.code, 1);
-            assert!(refused.stderr.contains("remove it to begin anew"), "{}", refused.stderr);
+            assert!(refused.stderr.contains("remove it to start again"), "{}", refused.stderr);
             fs::write(&file, sound).unwrap();
         }
         let mut tuned: Value = serde_json::from_str(&satf(&arguments).succeeds()).unwrap();

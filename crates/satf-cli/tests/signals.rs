@@ -1,4 +1,4 @@
-//! Requests to stop: heard wherever a command is, with the exit code of the signal, and nothing half written is left.
+//! Requests to stop: heard wherever a command is, with the exit code of the signal, and no half-written file is left.
 
 // Whether a process listens already is told by /proc.
 #![cfg(target_os = "linux")]
@@ -349,4 +349,32 @@ fn a_file_larger_than_allowed_fails_as_on_a_full_disk() {
         );
         assert_eq!(names(place.0.path()), before);
     }
+}
+
+#[test]
+fn a_search_is_stopped_while_it_looks_for_valid_points() {
+    let place = Place::new();
+    // A space of a million and a half points.
+    let (log, study) = (place.path("shop.parquet"), place.path("study"));
+    let tune = ["tune", &log, "--model", "d-satf", "--jobs", "2", "--study", &study];
+    let mut running = Running::start(&[&tune[..], &["--valid", "1month", "--test", "1month"]].concat());
+    thread::sleep(Duration::from_millis(400));
+    let said = running.stops_on("TERM", 143);
+    assert!(said.contains("stopped on request"), "{said}");
+}
+
+#[test]
+fn an_abort_from_outside_is_one() {
+    let place = Place::new();
+    let mut running = place.recommending();
+    running.signal("ABRT");
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = running.0.try_wait().unwrap() {
+            break status;
+        }
+        assert!(began.elapsed() < SOON, "it goes on");
+        thread::sleep(Duration::from_millis(5));
+    };
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(6), "{status}");
 }

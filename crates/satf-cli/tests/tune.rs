@@ -178,7 +178,7 @@ fn ctrl_c_keeps_what_was_done() {
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(130), "{said}");
-    assert!(said.contains("stopped on request after") && said.contains("goes on from there"), "{said}");
+    assert!(said.contains("stopped on request after") && said.contains("continues from there"), "{said}");
     let kept = lines(&study);
     assert!(kept >= 2);
     let trials = (kept + 2).to_string();
@@ -216,7 +216,7 @@ fn the_best_is_scored_once_on_the_test_part_and_can_be_had_again() {
     let validation = &evaluated(&["--on", "validation"])["metrics"]["NDCG@10"]["value"];
     assert!((validation.as_f64().unwrap() - highest).abs() < 1e-15);
 
-    // More trials go on with the same study; the test part is looked at again only for a new best.
+    // More trials go on with the same study; the test set is looked at again only for a new best.
     let more = place.run(&study, &["--trials", "24"]);
     assert_eq!(more["trials"].as_array().unwrap()[..8], trials[..]);
     let scored = if more["result"]["best"] == result["best"] { 1 } else { 2 };
@@ -241,7 +241,7 @@ fn status_speaks_to_people_and_to_programs() {
     let mut arguments = place.arguments(&study, &["--trials", "3"]);
     arguments.retain(|argument| *argument != "--json");
     let table = satf(&arguments).succeeds();
-    for part in ["NDCG@10 on the validation part: 3 trials", "Best: ", "test  ", "best.toml", "num_iters"] {
+    for part in ["NDCG@10 on the validation set: 3 trials", "Best: ", "test  ", "best.toml", "num_iters"] {
         assert!(table.contains(part), "no '{part}' in: {table}");
     }
     let path = study.to_str().unwrap();

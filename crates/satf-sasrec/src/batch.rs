@@ -109,7 +109,7 @@ impl Batch<'_> {
         self.inputs.len()
     }
 
-    /// For every row an item that its user never took, each with the same chance; none where the user took all.
+    /// For every row an item that its user does not have, each with the same chance; none where the user has all.
     pub(crate) fn unseen(&self, num_items: usize, noise: Noise) -> Vec<Option<u32>> {
         let mut unseen = Vec::with_capacity(self.num_rows());
         for (history, rows) in &self.histories {

@@ -72,7 +72,7 @@ impl<'a> Kept<'a> {
     }
 
     fn error(&self, reason: impl Into<String>) -> ModelError {
-        let hint = "remove it to begin anew";
+        let hint = "remove it to start again";
         ModelError::Checkpoint {
             model: SasRecConfig::NAME,
             path: self.path.clone(),
@@ -150,7 +150,7 @@ impl<'a> Kept<'a> {
             Err(reason) => {
                 let path = self.path.display();
                 tracing::warn!(
-                    "{path}: training cannot go on from this checkpoint and begins anew: {reason}"
+                    "{path}: training cannot resume from this checkpoint and starts again: {reason}"
                 );
                 return Ok(None);
             }

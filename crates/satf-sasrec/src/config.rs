@@ -134,7 +134,7 @@ impl Learner for SasRecConfig {
             faults.push(Fault::new("learning_rate", self.learning_rate, "above 0, at most 1"));
         }
         if let Some(norm) = self.clip_norm.filter(|norm| !(*norm > 0.0 && norm.is_finite())) {
-            faults.push(Fault::new("clip_norm", norm, "above 0, or nothing for gradients as they are"));
+            faults.push(Fault::new("clip_norm", norm, "above 0, or nothing to leave gradients as they are"));
         }
         ModelError::from_faults(Self::NAME, faults)
     }
@@ -142,7 +142,7 @@ impl Learner for SasRecConfig {
     fn check_on(&self, histories: &Histories) -> Result<(), ModelError> {
         self.check()?;
         if histories.iter().all(|history| history.len() < 2) {
-            let reason = "no user has two items, so nothing follows anything".to_owned();
+            let reason = "no user has two items, so there is nothing to predict".to_owned();
             return Err(ModelError::Data { model: Self::NAME, reason });
         }
         let items = histories.num_items();

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use satf::interactions::ItemIndex;
-//! use satf::prepare::{Histories, History};
+//! use satf::{Histories, History};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let settings = "hidden = 16\nepochs = 2\nmax_len = 5".parse()?;

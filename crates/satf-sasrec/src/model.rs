@@ -2,13 +2,13 @@
 
 use faer::{Accum, MatMut, MatRef};
 use rayon::prelude::*;
+use satf::History;
 use satf::interactions::ItemIndex;
 use satf::linalg::dense::{matmul, matmul_alone};
 use satf::models::{
     Array, ModelError, Quantization, Recommender, Scores, Shares, Similarities, StoredTensors, Tensor,
     TensorError, UserData, Workspace,
 };
-use satf::prepare::History;
 
 use crate::SasRecConfig;
 use crate::network::{Pass, embed};
@@ -102,7 +102,7 @@ impl Recommender for SasRec {
 
     fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
         let Sizes { items, hidden: width, .. } = self.sizes;
-        assert_eq!(scores.len(), histories.len() * items, "one score a history and item");
+        assert_eq!(scores.len(), histories.len() * items, "one score per history and item");
         for history in histories {
             self.check_history(*history);
         }

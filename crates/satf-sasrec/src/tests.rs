@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use satf::evaluate::rank_unseen;
 use satf::interactions::ItemIndex;
 use satf::models::{Checkpoints, Learner, ModelError, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
 use satf::prepare::Histories;
+use satf::ranking::rank_unseen;
 
 use crate::adam::{Adam, norm};
 use crate::batch::Sequences;
@@ -154,7 +154,7 @@ fn the_way_back_equals_finite_differences_of_every_input_and_weight() {
     }
 }
 
-/// Hidden states of packed sequences, one list of rows a sequence.
+/// Hidden states of packed sequences, one list of rows per sequence.
 fn hidden_states(parameters: &Parameters<f64>, sequences: &[Vec<u32>]) -> Vec<Vec<f64>> {
     let sizes = parameters.sizes;
     let mut rows = Vec::new();

@@ -20,7 +20,7 @@ use crate::products::Meter;
 
 /// Everything that changes while a network learns.
 ///
-/// Random numbers are no part of it: they follow from seed, epoch and place.
+/// Random numbers are not part of it: they follow from seed, epoch and place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Progress {
     pub(crate) parameters: Parameters<f32>,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::ThreadPoolBuilder;
+use satf::History;
 use satf::evaluate::Evaluation;
 use satf::experiment::{ExperimentError, Validation, fit_with_validation};
 use satf::interactions::ItemIndex;
@@ -17,7 +18,7 @@ use satf::models::{
     TrainingMonitor, Workspace,
 };
 use satf::monitor::{Cancelled, Monitor};
-use satf::prepare::{Histories, History, Partition, Split, SplitScheme, TiePolicy, Timeline};
+use satf::prepare::{Histories, Partition, Split, SplitScheme, TiePolicy, Timeline};
 use satf::recommend::{Filters, Model, RecommendError};
 use satf::tune::Space;
 use satf_sasrec::{Loss, SasRecConfig};
@@ -207,7 +208,7 @@ fn the_registry_knows_its_presets_and_spaces() {
     assert!(Space::named(&registry.find("la-satf").unwrap(), None).is_ok());
 }
 
-/// A partition whose validation part is large enough to watch.
+/// A partition whose validation set is large enough to watch.
 fn partition() -> Partition {
     let log = generated_log(120, 30, 12);
     let rows = log.iter().enumerate().flat_map(|(user, items)| {

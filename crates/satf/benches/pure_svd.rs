@@ -1,70 +1,62 @@
-//! PureSVD-N at the paper's configuration on Amazon Beauty (rank 2000, scaling .6): training and evaluation together,
-//! beside the rate of dense products measured in the same run.
+//! PureSVD-N at the paper's configuration on Amazon Beauty (22,363 users, 12,101 items, 198,502 rows): training and evaluation at rank 2000
+//! with scaling .6, and at rank 800 with scaling 1.
 //!
-//! `cargo bench -p satf --bench pure_svd`. The real log is taken from `../shared/data` if it is there, else one of the same
-//! shape is made up (22,363 users, 12,101 items, 198,502 rows).
+//! `cargo bench -p satf --bench pure_svd`. The real log is read from `../shared/data` if it is there, else one of the same shape is
+//! generated. The rate of dense products at the beginning is printed first; `pure_svd_scipy.py` times the same SVD with scipy.
 
-#![allow(clippy::print_stdout)]
+// A benchmark talks to the terminal.
+#![allow(clippy::print_stderr)]
 
 use std::path::Path;
-use std::time::Instant;
+use std::sync::LazyLock;
 
+use divan::Bencher;
 use satf::data::{ReadOptions, read_log};
-use satf::evaluate::{EvaluateOptions, Measure, Metric, evaluate};
+use satf::evaluate::{EvaluateOptions, evaluate};
 use satf::generate::{ShapeOptions, like};
 use satf::linalg::gemm_rate;
 use satf::models::{Learner, PureSvdConfig};
-use satf::prepare::{Split, SplitScheme, TiePolicy, Timeline};
+use satf::prepare::{Partition, Split, SplitScheme, TiePolicy, Timeline};
 
-/// Seconds the paper's authors' code takes for both, on a machine of the kind the figures in docs/results come from.
-const REFERENCE_SECONDS: f64 = 278.0;
-
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+static PARTITION: LazyLock<Partition> = LazyLock::new(|| {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/amz-beauty.csv.gz");
-    let (log, source) = if path.exists() {
-        (read_log(&[path], &ReadOptions::default(), &())?.0, "Amazon Beauty")
+    let log = if path.exists() {
+        read_log(&[path], &ReadOptions::default(), &()).expect("the file can be read").0
     } else {
         let shape = ShapeOptions { users: 22_363, items: 12_101, rows: 198_502, ..ShapeOptions::default() };
-        (like(&shape)?, "a made-up log of Beauty's shape")
+        like(&shape).expect("a possible shape")
     };
-    let weeks = "3weeks".parse()?;
+    let weeks = "3weeks".parse().expect("an offset");
     let scheme = SplitScheme::Calendar { valid: weeks, test: weeks };
-    let partition = Split::new(Timeline::new(&log, TiePolicy::File, 0), scheme)?.test()?;
-    println!(
-        "{source}: {} users, {} items, {} rows, {} events",
-        partition.train.num_users(),
-        partition.train.num_items(),
-        partition.train.num_rows(),
-        partition.holdout.counts.scored
-    );
-    for (rank, scaling) in [(2000, 0.6), (800, 1.0)] {
-        let config = PureSvdConfig { rank: Some(rank), scaling, ..PureSvdConfig::default() };
-        let before = gemm_rate();
-        let start = Instant::now();
-        let model = config.fit(&partition.train, &())?;
-        let train = start.elapsed().as_secs_f64();
-        let start = Instant::now();
-        let items = partition.train.num_items();
-        let outcome = evaluate(&*model, &partition.holdout, items, &EvaluateOptions::default(), &())?;
-        let scored = start.elapsed().as_secs_f64();
-        let after = gemm_rate();
-        let scoring_flops = 2.0 * (items * rank * outcome.counts.scored) as f64;
-        println!(
-            "rank {rank}, scaling {scaling}: NDCG@10 {:.4}; train {train:.2} s, evaluate {scored:.2} s ({:.0} GFLOP/s); \
-             GEMM rate before {:.0} and after {:.0} GFLOP/s (single), {:.0} and {:.0} (double)",
-            outcome.estimate(Metric { measure: Measure::Ndcg, cutoff: 10 }).value,
-            scoring_flops / scored / 1e9,
-            before.single,
-            after.single,
-            before.double,
-            after.double,
-        );
-        if rank == 2000 {
-            println!(
-                "  {:.1} times as fast as the reference's {REFERENCE_SECONDS} s",
-                REFERENCE_SECONDS / (train + scored)
-            );
-        }
+    let split = Split::new(Timeline::new(&log, TiePolicy::File, 0), scheme).expect("a log of years");
+    split.test().expect("events to score")
+});
+
+fn main() {
+    let rate = gemm_rate();
+    eprintln!("dense products: {:.0} GFLOP/s in single precision, {:.0} in double", rate.single, rate.double);
+    divan::main();
+}
+
+fn config(rank: usize) -> PureSvdConfig {
+    PureSvdConfig {
+        rank: Some(rank),
+        scaling: if rank == 2000 { 0.6 } else { 1.0 },
+        ..PureSvdConfig::default()
     }
-    Ok(())
+}
+
+#[divan::bench(args = [2000, 800], sample_count = 1, sample_size = 1)]
+fn train_beauty_at_rank(bencher: Bencher, rank: usize) {
+    let (config, train) = (config(rank), &PARTITION.train);
+    bencher.bench_local(|| config.fit(train, &()).map(drop));
+}
+
+#[divan::bench(args = [2000, 800], sample_count = 3, sample_size = 1)]
+fn evaluate_beauty_at_rank(bencher: Bencher, rank: usize) {
+    let model = config(rank).fit(&PARTITION.train, &()).expect("a log to learn from");
+    let items = PARTITION.train.num_items();
+    bencher.bench_local(|| {
+        evaluate(&*model, &PARTITION.holdout, items, &EvaluateOptions::default(), &()).map(drop)
+    });
 }

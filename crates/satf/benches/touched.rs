@@ -1,56 +1,88 @@
 //! One recommendation from sparse rows, on one core: by the items that the rows of a history name, and by a pass over the whole
 //! catalogue, for catalogues of 10,000, 100,000 and 1,000,000 items and histories of 10.
 //!
-//! `cargo bench -p satf --bench touched`. Rows are as long for every catalogue, so the first figure should not grow with it.
-//! Items are all alike in the first three cases; popular ones have long rows in the last, and are asked for more often.
+//! `cargo bench -p satf --bench touched`. Rows are as long for every catalogue, so `by_touched_items` should not grow with it.
+//! Items are equally popular in the first three cases; in the last, popular ones have long rows and are asked for more often.
 
-#![allow(clippy::print_stdout)]
+use std::sync::LazyLock;
 
-use std::hint::black_box;
-use std::time::Instant;
-
+use divan::{Bencher, black_box};
 use rayon::ThreadPoolBuilder;
-use satf::evaluate::rank_unseen;
 use satf::generate::{ShapeOptions, like};
-use satf::interactions::ItemIndex;
-use satf::models::{Configured, Scores, TransitionsConfig, Workspace};
-use satf::prepare::{Histories, History, TiePolicy, Timeline};
-use satf::recommend::{Model, Request};
+use satf::models::{Configured, TransitionsConfig, Workspace};
+use satf::prepare::{TiePolicy, Timeline};
+use satf::ranking::rank_unseen;
+use satf::{Histories, History, ItemIndex, Model, Request};
 
 /// Items of a history, and of a list.
 const LEN: usize = 10;
-/// Histories that are timed, again and again.
+/// Histories that take turns.
 const HISTORIES: usize = 2000;
-/// How often: the best of all counts, and they take turns.
-const ROUNDS: usize = 5;
-/// Histories of a round that look at the whole catalogue.
-const DENSE: usize = 50;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    println!(
-        "items                  touched items     by touched items   by the whole catalogue   times as fast"
-    );
-    for (items, popularity) in
-        [(10_000, "even"), (100_000, "even"), (1_000_000, "even"), (1_000_000, "skewed")]
-    {
-        let shape = ShapeOptions { users: items / 2, items, rows: 5 * items, ..ShapeOptions::default() };
-        let histories = if popularity == "even" {
-            even(items)
-        } else {
-            Timeline::new(&like(&shape)?, TiePolicy::File, 0).histories()
-        };
-        let model = Model::train(&Configured::new(TransitionsConfig::default())?, &histories, &())?;
-        // Whatever was taken: popular items as often as they are popular.
-        let taken: Vec<ItemIndex> = histories.iter().flatten().copied().collect();
-        let stride = taken.len() / (HISTORIES * LEN);
-        let queries: Vec<Vec<ItemIndex>> =
-            (0..HISTORIES).map(|at| (0..LEN).map(|k| taken[(at * LEN + k) * stride]).collect()).collect();
-        time(&model, &queries, popularity)?;
-    }
-    Ok(())
+fn main() {
+    ThreadPoolBuilder::new().num_threads(1).build_global().expect("no pool yet");
+    divan::main();
 }
 
-/// Histories of ten items that are drawn alike: five events per item, and some twenty others within reach of each.
+/// A model and the histories that it is asked for.
+struct Case {
+    model: Model,
+    queries: Vec<Vec<ItemIndex>>,
+}
+
+static EVEN_10_000: LazyLock<Case> = LazyLock::new(|| Case::new(&even(10_000)));
+static EVEN_100_000: LazyLock<Case> = LazyLock::new(|| Case::new(&even(100_000)));
+static EVEN_1_000_000: LazyLock<Case> = LazyLock::new(|| Case::new(&even(1_000_000)));
+static SKEWED_1_000_000: LazyLock<Case> = LazyLock::new(|| Case::new(&skewed(1_000_000)));
+
+const CASES: [&str; 4] =
+    ["10000_items_even", "100000_items_even", "1000000_items_even", "1000000_items_skewed"];
+
+fn case(name: &str) -> &'static Case {
+    match name {
+        "10000_items_even" => &EVEN_10_000,
+        "100000_items_even" => &EVEN_100_000,
+        "1000000_items_even" => &EVEN_1_000_000,
+        _ => &SKEWED_1_000_000,
+    }
+}
+
+#[divan::bench(args = CASES)]
+fn by_touched_items(bencher: Bencher, name: &str) {
+    let Case { model, queries } = case(name);
+    let prepared = model.prepare(&Request::new(LEN)).expect("a request without ids");
+    let (mut workspace, mut queries) = (Workspace::new(), queries.iter().cycle());
+    bencher.bench_local(|| {
+        let query = queries.next().expect("they go round");
+        prepared.answer(black_box(query), &mut workspace)
+    });
+}
+
+#[divan::bench(args = CASES)]
+fn by_whole_catalogue(bencher: Bencher, name: &str) {
+    let Case { model, queries } = case(name);
+    let mut scores = vec![0f32; model.num_items()];
+    let mut queries = queries.iter().cycle();
+    bencher.bench_local(|| {
+        let query = queries.next().expect("they go round");
+        model.recommender().score_batch(&[History::new(black_box(query))], &mut scores);
+        rank_unseen(&mut scores, query, LEN)
+    });
+}
+
+impl Case {
+    fn new(histories: &Histories) -> Self {
+        let configured = Configured::new(TransitionsConfig::default()).expect("defaults are valid");
+        let model = Model::train(&configured, histories, &()).expect("a log to learn from");
+        // Items of all events: popular ones as often as they are popular.
+        let items: Vec<ItemIndex> = histories.iter().flatten().copied().collect();
+        let stride = items.len() / (HISTORIES * LEN);
+        let query = |at: usize| (0..LEN).map(|k| items[(at * LEN + k) * stride]).collect();
+        Case { model, queries: (0..HISTORIES).map(query).collect() }
+    }
+}
+
+/// Histories of ten items that are equally likely: five events per item, and some twenty others within reach of each.
 fn even(items: usize) -> Histories {
     let drawn = |place: usize| {
         let mixed = (place as u32 ^ place as u32 >> 15).wrapping_mul(0x2c1b_3c6d);
@@ -60,44 +92,8 @@ fn even(items: usize) -> Histories {
     Histories::from_sequences(items, &(0..items / 2).map(sequence).collect::<Vec<_>>())
 }
 
-fn time(
-    model: &Model,
-    queries: &[Vec<ItemIndex>],
-    popularity: &str,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let one_thread = ThreadPoolBuilder::new().num_threads(1).build()?;
-    let prepared = model.prepare(&Request::new(LEN))?;
-    let mut workspace = Workspace::new();
-    let mut touched = 0;
-    for query in queries {
-        if let Scores::Sparse(scores) = model.recommender().score_one(History::new(query), &mut workspace) {
-            touched += scores.touched().len();
-        }
-    }
-    let (mut sparse, mut dense) = (f64::INFINITY, f64::INFINITY);
-    let mut scores = vec![0f32; model.num_items()];
-    for _ in 0..ROUNDS {
-        let start = Instant::now();
-        for query in queries {
-            black_box(prepared.answer(query, &mut workspace)?);
-        }
-        sparse = sparse.min(start.elapsed().as_secs_f64() / queries.len() as f64);
-        let start = Instant::now();
-        one_thread.install(|| {
-            for query in &queries[..DENSE] {
-                model.recommender().score_batch(&[History::new(query)], &mut scores);
-                black_box(rank_unseen(&mut scores, query, LEN));
-            }
-        });
-        dense = dense.min(start.elapsed().as_secs_f64() / DENSE as f64);
-    }
-    println!(
-        "{:<10} {popularity:<8} {:>9.0} {:>16.1} µs {:>20.1} µs {:>15.1}",
-        model.num_items(),
-        touched as f64 / queries.len() as f64,
-        1e6 * sparse,
-        1e6 * dense,
-        dense / sparse
-    );
-    Ok(())
+/// The same number of events, with items as popular as in real logs.
+fn skewed(items: usize) -> Histories {
+    let shape = ShapeOptions { users: items / 2, items, rows: 5 * items, ..ShapeOptions::default() };
+    Timeline::new(&like(&shape).expect("a possible shape"), TiePolicy::File, 0).histories()
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a value that somebody gave: field, value and what is allowed.
+//! What is wrong with a value that was given: field, value and what is allowed.
 
 use std::fmt;
 

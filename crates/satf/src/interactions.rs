@@ -1,4 +1,4 @@
-//! The log as the rest of the crate sees it: who took what, when, in dense indices.
+//! The log as the rest of the crate sees it: events of a user, an item and a time, in dense indices.
 //!
 //! Callers' ids (strings or integers) live at the edges only, in [`Ids`]; everything inside works with
 //! [`UserIndex`] and [`ItemIndex`]. Both are ranks: integer ids in numeric order, string ids in byte order,
@@ -7,7 +7,7 @@
 //!
 //! An index belongs to exactly one catalogue of [`Ids`], and means nothing in another. Before a split that is the catalogue of the
 //! whole log ([`Interactions::items`]); after it, in everything that a model learns from, is asked and answers, it is that of the
-//! training part ([`Histories::catalog`](crate::prepare::Histories::catalog)). What crosses from one to the other goes through ids.
+//! training set ([`Histories::catalog`](crate::prepare::Histories::catalog)). What crosses from one to the other goes through ids.
 
 mod history;
 mod history_view;
@@ -28,7 +28,7 @@ pub(crate) use mixer::{Mixer, event_hash};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserIndex(pub u32);
 
-/// An item, as the rank of its id in one catalogue: that of a log or, after a split, that of its training part.
+/// An item, as the rank of its id in one catalogue: that of a log or, after a split, that of its training set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct ItemIndex(pub u32);
@@ -79,7 +79,7 @@ pub struct Interaction {
     pub time: Timestamp,
 }
 
-/// A whole log: who took what, when. Rows stand in the order in which they were read or added, users and items are indices into the ids
+/// A whole log: events of a user, an item and a time. Rows stand in the order in which they were read or added, users and items are indices into the ids
 /// of the log.
 ///
 /// Made by [`Interactions::from_events`] from a list, by [`LogBuilder`](crate::data::LogBuilder) from anywhere, by
@@ -135,7 +135,7 @@ impl Interactions {
         self.rows.len()
     }
 
-    /// Whether there is no row.
+    /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -1,27 +1,12 @@
-//! `satf` recommends the next item: it learns from ordered histories (who took what, when) and says what comes next, without deep
-//! learning, on a CPU.
+//! `satf` recommends the next item. It learns from ordered histories (events of a user, an item and a time) and says what comes next, on a
+//! CPU and without deep learning.
 //!
 //! ```
-//! use satf::{Interactions, Model, Request};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // Who took what, when.
-//! let log = Interactions::from_events([
-//!     ("ann", "tent", "2024-05-01"),
-//!     ("ann", "stove", "2024-05-03"),
-//!     ("bob", "tent", "2024-05-04"),
-//!     ("bob", "stove", "2024-05-05"),
-//! ])?;
-//! let model = Model::fit(&log)?;
-//!
-//! // What comes after a tent? Any list of ids is a history.
-//! let history = model.history(["tent"]);
-//! for next in model.recommend(&history, &Request::new(3))?.items {
-//!     println!("{} {}", next.item, next.score);
-//! }
-//! # Ok(())
-//! # }
+#![doc = include_str!("../examples/recommend.rs")]
 //! ```
+//!
+//! In short: [`Model::fit`] learns from a log, [`Model::history`] makes a history of a list of your ids, and [`Model::recommend`] says what
+//! comes next. An [`Answer`] has items by your ids, best first.
 //!
 //! # Where to go
 //!
@@ -35,20 +20,14 @@
 //! | a history: a list of ids | [`Model::history`]; with times [`Model::history_with_times`]; from files [`data::UserHistories`] |
 //! | what comes next | [`Model::recommend`]; filters, boosts and explanations are parts of the [`Request`] |
 //! | the same for many histories, or in a server | [`Model::recommend_batch`], [`Model::prepare`] |
-//! | items like another one | [`Model::similar_items`] |
+//! | items similar to another one | [`Model::similar_items`] |
 //! | to know how good a model is | [`experiment`], and what it is made of: [`prepare`], [`evaluate`](mod@evaluate) |
 //! | better settings | [`tune`] |
 //! | a model of your own | [`models`] |
 //! | a log to play with | [`generate`] |
 //!
-//! Users and items are called by your own ids everywhere at the edge: integers or strings ([`AsId`]). Inside they are indices
+//! Users and items go by your own ids, integers or strings ([`AsId`]), in everything you pass in and get back. Inside, they are indices
 //! ([`UserIndex`], [`ItemIndex`]) into a catalogue of ids ([`Ids`]).
-//!
-//! # A whole program
-//!
-//! ```
-#![doc = include_str!("../examples/recommend.rs")]
-//! ```
 //!
 //! # How it fits together
 //!

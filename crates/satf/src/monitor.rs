@@ -1,6 +1,6 @@
-//! What long work tells its caller while it runs, and how it is asked to stop.
+//! What long work reports to its caller while it runs, and how it is asked to stop.
 //!
-//! A monitor knows no model. What training tells beyond this is in
+//! A monitor does not depend on models. What training reports beyond this is in
 //! [`TrainingMonitor`](crate::models::TrainingMonitor).
 
 use std::error::Error;
@@ -30,7 +30,7 @@ impl Monitor for () {}
 pub struct Cancelled;
 
 impl Cancelled {
-    /// Whether an error is the wish to stop, or comes of it: found by its type, however deep it lies among the causes.
+    /// Whether an error is a request to stop, or caused by one: found by its type, however deep it lies among the causes.
     pub fn is_cause_of(error: &(dyn Error + 'static)) -> bool {
         // A reader or a writer carries it inside, which is not the source of its error.
         let carried = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);

@@ -11,10 +11,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use satf::History;
 use satf::interactions::ItemIndex;
 use satf::models::{Iteration, ModelEntry, Registry, Snapshot, TrainingMonitor};
 use satf::monitor::Monitor;
-use satf::prepare::{Histories, History};
+use satf::prepare::Histories;
 use satf::recommend::{Model, Request};
 use toml::{Table, Value};
 

@@ -9,10 +9,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use satf::History;
 use satf::evaluate::{EvaluateOptions, evaluate};
 use satf::interactions::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
 use satf::models::{Recommender, Registry};
-use satf::prepare::{Event, Histories, History, Partition, Split, SplitScheme, TiePolicy, Timeline};
+use satf::prepare::{Event, Histories, Partition, Split, SplitScheme, TiePolicy, Timeline};
 
 const DAY: i64 = 86_400;
 
@@ -63,7 +64,7 @@ struct Prediction {
     target: usize,
 }
 
-/// What the protocol asks: the training part, user by user with times, and every prediction. Items are ranks of the ids that
+/// What the protocol asks: the training set, user by user with times, and every prediction. Items are ranks of the ids that
 /// training knows.
 struct Asked {
     items: Vec<i64>,
@@ -135,7 +136,7 @@ fn scores(weights: &[Vec<f64>], history: &[usize]) -> Vec<f64> {
     scores
 }
 
-/// Scores of a model of the library that learned from the training part as it was asked.
+/// Scores of a model of the library that learned from the training set as it was asked.
 fn of_library(model: &dyn Recommender, prediction: &Prediction) -> Vec<f64> {
     let items: Vec<ItemIndex> = prediction.history.iter().map(|&item| ItemIndex(item as u32)).collect();
     let mut scores = vec![0f32; model.num_items()];

@@ -15,11 +15,12 @@ use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use logs::{Compression, event, raw};
 use parquet::arrow::ArrowWriter;
+use satf::History;
 use satf::data::{
     DataError, Format, HistoryOptions, IdType, LogFormat, ReadOptions, UserHistories, read_log, write_log,
 };
 use satf::interactions::{Id, Ids, ItemIndex, OwnedHistory, Timestamp};
-use satf::prepare::{History, TiePolicy, Timeline};
+use satf::prepare::{TiePolicy, Timeline};
 
 /// A history with the ids it was made from.
 type Shown = (String, Vec<String>, Vec<bool>, usize);

@@ -9,6 +9,7 @@ use faer::Mat;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use satf::History;
 use satf::factorize::{
     FactorizeError, Factors, HooiOptions, ItemUpdate, PositionFactors, PositionModes, Rows, Sizes, Start,
     StartFactors, Way, factorize,
@@ -16,7 +17,7 @@ use satf::factorize::{
 use satf::interactions::ItemIndex;
 use satf::linalg::{Real, dense};
 use satf::models::{GaSatfConfig, LaSatfConfig, Learner, Precision};
-use satf::prepare::{Histories, History};
+use satf::prepare::Histories;
 use satf::tensor::{Attention, Decay, Normalization, PositionalLog};
 
 fn options(user_rank: usize, item_rank: usize, num_iters: usize) -> HooiOptions {

@@ -346,7 +346,7 @@ fn readers_of_every_kind_and_their_faults() {
                 Ok(log) => assert_eq!(log.len(), 50, "{format} {compression:?}"),
                 Err(error) => {
                     let is_packed = format == Format::Parquet && compression != Compression::None;
-                    assert!(is_packed && error.to_string().contains("unpack it first"), "{error}");
+                    assert!(is_packed && error.to_string().contains("decompress it first"), "{error}");
                 }
             }
         }

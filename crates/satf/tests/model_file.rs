@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use satf::evaluate::{Scored, rank_unseen};
 use satf::interactions::{Clock, Id, Ids, ItemIndex, Timestamp, UserIndex};
 use satf::model_file::ModelFileError;
 use satf::models::{ModelEntry, Quantization, Registry, Workspace, nearest};
 use satf::prepare::Histories;
+use satf::ranking::{Scored, rank_unseen};
 use satf::recommend::{Filters, Model, Prepared, RecommendError, Request, Seen};
 use serde_json::{Value, json};
 use toml::Table;

@@ -197,3 +197,33 @@ fn files_of_earlier_releases_pair_with_new_ones_whenever_the_log_begins() {
         }
     }
 }
+
+#[test]
+fn a_codec_that_is_not_read_is_named() {
+    // Written by pyarrow 26 with compression='brotli'.
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/per_event_brotli.parquet");
+    let message = PerEvent::read(&path, &()).unwrap_err().to_string();
+    for part in ["per_event_brotli.parquet", "column user_id", "Brotli", "zstd"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    // It is whole, and it is what it should be.
+    for part in ["not per-event results", "valid Parquet"] {
+        assert!(!message.contains(part), "{part}: {message}");
+    }
+}
+
+#[test]
+fn a_damaged_file_does_not_end_in_a_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.parquet");
+    write(&log(0, 60_000_000, Clock::Calendar), &path);
+    let whole = fs::read(&path).unwrap();
+    let damaged = folder.path().join("damaged.parquet");
+    // Every eleventh byte in turn: an error, or another reading, and never a panic.
+    for at in (4..whole.len() - 8).step_by(11) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0xff;
+        fs::write(&damaged, bytes).unwrap();
+        let _ = PerEvent::read(&damaged, &());
+    }
+}

@@ -300,7 +300,7 @@ fn truncated_and_corrupt_packed_files_are_told_apart() {
         assert!(read_text(&broken, &ReadOptions::default()).is_err());
     }
     let packed = Compression::Gzip.pack(&raw(Format::Parquet, &events(true)));
-    assert!(message(packed, &ReadOptions::default()).contains("unpack it first"));
+    assert!(message(packed, &ReadOptions::default()).contains("decompress it first"));
 }
 
 #[test]

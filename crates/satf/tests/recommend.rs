@@ -8,13 +8,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use satf::History;
 use satf::data::{RecommendationColumns, RecommendationFormat, RecommendationWriter, UserHistory};
 use satf::interactions::{Clock, Id, Ids, ItemIndex, OwnedHistory, OwnedId, Timestamp, UserIndex};
 use satf::models::{
     Configured, Recommender, Registry, Scores, Shares, Similarities, Tensor, TransitionsConfig, UserData,
     Workspace,
 };
-use satf::prepare::{Histories, History};
+use satf::prepare::Histories;
 use satf::recommend::{
     Answer, Fallback, Filters, Model, Place, Prepared, RecommendError, Request, Seen, recommend_stream,
 };
@@ -325,7 +326,7 @@ proptest! {
             let mut scores = vec![0f32; SIGNED as usize];
             sparse.model().recommender().score_batch(&[History::new(&items)], &mut scores);
             let expected = by_definition(&scores, &items, &filters, n);
-            let bits = |list: Vec<satf::evaluate::Scored>| -> Vec<(u32, u32)> {
+            let bits = |list: Vec<satf::ranking::Scored>| -> Vec<(u32, u32)> {
                 list.iter().map(|scored| (scored.item.0, scored.score.to_bits())).collect()
             };
             prop_assert_eq!(bits(sparse.rank(&items, &mut workspace).unwrap()), expected.clone());

@@ -152,9 +152,7 @@ fn impossible_splits_say_why() {
     assert!(
         message(split(&calendar, "3weeks", "3weeks")).contains("reach back past the first row at 1970-01-01")
     );
-    assert!(
-        message(split(&calendar, "1day", "1day")).contains("1 are of items unknown to the training part")
-    );
+    assert!(message(split(&calendar, "1day", "1day")).contains("1 are of items unknown to the training set"));
     let ordered = log(&rows, Clock::RowOrder);
     assert!(message(split(&ordered, "1day", "1day")).contains("leave-one-out"));
     let lonely = log(&[(0, 0, 0), (0, 1, 1), (0, 2, 5), (0, 1, 9)], Clock::Calendar);

@@ -24,7 +24,7 @@ fn diagonal(size: u32) -> Histories {
 
 fn paper_grid(model: &str, space: &str, base: &str) -> Grid {
     let space = Space::named(&Registry::default().find(model).unwrap(), Some(space)).unwrap();
-    Grid::new(&Registry::default().find(model).unwrap(), &base.parse().unwrap(), &space, &diagonal(3200))
+    Grid::new(&Registry::default().find(model).unwrap(), &base.parse().unwrap(), &space, &diagonal(3200), &())
         .unwrap()
 }
 
@@ -73,7 +73,7 @@ fn the_papers_grids_have_the_papers_points() {
 fn ranks_beyond_the_log_are_excluded_before_counting() {
     let space = Space::named(&Registry::default().find("pure-svd").unwrap(), Some("paper")).unwrap();
     let entry = Registry::default().find("pure-svd").unwrap();
-    let grid = |size| Grid::new(&entry, &Table::new(), &space, &diagonal(size));
+    let grid = |size| Grid::new(&entry, &Table::new(), &space, &diagonal(size), &());
     assert_eq!(grid(450).unwrap().num_configurations(), 4 * 6);
     let message = grid(50).err().unwrap().to_string();
     assert!(message.contains("no point of the space paper") && message.contains("rank = 100"), "{message}");
@@ -95,7 +95,7 @@ fn what_a_space_cannot_mean_is_said() {
         ),
     ] {
         let space = Space::from_table("mine", &space.parse().unwrap()).unwrap();
-        let message = Grid::new(&entry, &Table::new(), &space, &diagonal(30)).err().unwrap().to_string();
+        let message = Grid::new(&entry, &Table::new(), &space, &diagonal(30), &()).err().unwrap().to_string();
         for part in parts {
             assert!(message.contains(part), "no '{part}' in: {message}");
         }
@@ -124,7 +124,7 @@ proptest! {
             .flat_map(|(rank, scaling)| [true, false].map(|rescaled| (rank, scaling, rescaled)))
             .filter(|point| both || point.2)
             .collect();
-        let grid = Grid::new(&Registry::default().find("pure-svd").unwrap(), &Table::new(), &space, &diagonal(30));
+        let grid = Grid::new(&Registry::default().find("pure-svd").unwrap(), &Table::new(), &space, &diagonal(30), &());
         let Ok(grid) = grid else {
             prop_assert!(expected.is_empty());
             return Ok(());
@@ -154,8 +154,9 @@ proptest! {
 fn a_training_that_serves_balances_has_both_parts() {
     let keys = "[keys]\nbalance = [0.3, 0.1, 0.0]\nregularization = [0.1, 1.0]";
     let space = Space::from_table("mine", &keys.parse().unwrap()).unwrap();
-    let grid = Grid::new(&Registry::default().find("d-satf").unwrap(), &Table::new(), &space, &diagonal(30))
-        .unwrap();
+    let grid =
+        Grid::new(&Registry::default().find("d-satf").unwrap(), &Table::new(), &space, &diagonal(30), &())
+            .unwrap();
     assert_eq!((grid.num_trainings(), grid.num_configurations()), (1, 6));
     assert!(grid.configure(0).unwrap().configuration["balance"].as_f64().unwrap() > 0.0);
 }
@@ -184,7 +185,7 @@ impl Search {
         let folder = tempfile::tempdir().unwrap();
         let space = Space::from_table("mine", &self.space.parse().unwrap()).unwrap();
         let entry = Registry::default().find(self.model).unwrap();
-        let grid = Grid::new(&entry, &Table::new(), &space, &validation.train).unwrap();
+        let grid = Grid::new(&entry, &Table::new(), &space, &validation.train, &()).unwrap();
         let mut study = Study::open(folder.path(), &json!({ "model": self.model }), self.limits).unwrap();
         let scoring = Scoring { partition: validation, metric: metric(), patience: 2, seen: SeenPolicy::Own };
         let options =

@@ -17,16 +17,16 @@ pub(crate) struct ModelArguments {
     /// Models, separated by commas
     #[arg(short, long, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) model: Vec<String>,
-    /// Configurations of the paper, such as la-satf/amz-b, separated by commas; they bring their protocol along
+    /// Configurations of the paper, such as la-satf/amz-b, separated by commas; each includes its protocol
     #[arg(long, value_name = "PRESET", value_delimiter = ',')]
     pub(crate) preset: Vec<String>,
-    /// A TOML file with keys of the model, or a table of them for each model
+    /// A TOML file with the model's keys, or with one table per model
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// A key of the model, such as rank=200 (with several models: pure-svd.rank=200); may be repeated
     #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append)]
     pub(crate) set: Vec<String>,
-    /// Memory that training may take, such as 1GiB or 800MB, for models that plan for it
+    /// Memory that training may use, such as 1GiB or 800MB, for models that plan for it
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
 }
@@ -34,16 +34,16 @@ pub(crate) struct ModelArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Protocol")]
 pub(crate) struct ProtocolArguments {
-    /// Length of the validation part, back from the test part: 3weeks, 4months, 1day
+    /// Length of the validation set, counted back from the test set: 3weeks, 4months, 1day
     #[arg(long, value_name = "OFFSET")]
     pub(crate) valid: Option<Offset>,
-    /// Length of the test part, back from the newest time
+    /// Length of the test set, counted back from the newest time
     #[arg(long, value_name = "OFFSET")]
     pub(crate) test: Option<Offset>,
-    /// How the log is cut; leave-one-out leaks the future and is there for comparison with older work
+    /// How the log is cut; leave-one-out leaks the future and exists for comparison with older work
     #[arg(long, value_enum, default_value_t = SplitArgument::Calendar)]
     pub(crate) split: SplitArgument,
-    /// What to score: the test part after training on all before it, or the validation part
+    /// What to score: the test set, after training on everything before it, or the validation set
     #[arg(long, value_enum, default_value_t = PartArgument::Test)]
     pub(crate) on: PartArgument,
     /// Order of one user's events with equal times: file, shuffle (drawn by the seed) or basket (drawn too, but events of one
@@ -54,10 +54,10 @@ pub(crate) struct ProtocolArguments {
     /// the paper's MP column)
     #[arg(long, value_name = "WHOSE", default_value = "own", value_parser = str::parse::<SeenPolicy>)]
     pub(crate) seen: SeenPolicy,
-    /// Longest history that models of order look at (the baselines without positions use it whole)
+    /// Longest history that order-aware models look at (baselines without positions use all of it)
     #[arg(long, value_name = "K", value_parser = length())]
     pub(crate) max_len: Option<usize>,
-    /// Seed of everything random
+    /// Seed for everything random
     #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = seed())]
     pub(crate) seed: u64,
 }
@@ -71,8 +71,8 @@ pub(crate) struct ProtocolArguments {
   satf evaluate log.parquet --model transitions --per-event transitions.parquet
 
 `satf models` lists the models with their keys. Without offsets, the shortest usual ones that hold enough
-events are taken, or else those that hold the newest tenth of the rows each, and said. A model that cannot be run on the
-log is told of and left out; the exit code is 1 then.")]
+events are used, or else those that leave a tenth of the rows to each set; a warning says which. A model that cannot run
+on the log is reported and left out; the exit code is then 1.")]
 pub(crate) struct EvaluateArguments {
     #[command(flatten)]
     pub(crate) log: LogArguments,
@@ -80,24 +80,24 @@ pub(crate) struct EvaluateArguments {
     pub(crate) models: ModelArguments,
     #[command(flatten)]
     pub(crate) protocol: ProtocolArguments,
-    /// Stop iterative models when this metric on the validation part no longer grows, then train again on training and
-    /// validation part with the best number of iterations
+    /// Stop iterative models when this metric on the validation set no longer improves, then train again on the training
+    /// and validation sets with the best number of iterations
     #[arg(long, value_name = "METRIC", num_args = 0..=1, default_missing_value = "NDCG@10")]
     pub(crate) early_stopping: Option<Metric>,
-    /// Iterations without growth that early stopping bears
+    /// Stop after this many iterations without improvement
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) patience: usize,
-    /// Keep unfinished training in this folder and go on from there, for models whose training takes long (sasrec)
+    /// Save unfinished training in this folder and resume from it, for models that take long to train (sasrec)
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoints: Option<PathBuf>,
-    /// Lengths of the lists
+    /// Lengths of the lists that are scored: the cut-offs of the metrics
     #[arg(long, value_name = "N", default_value = "10", value_delimiter = ',', value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) at: Vec<usize>,
     /// Write the rank and the metrics of every event (CSV if the name ends in .csv, else Parquet); with several
-    /// models, their names are put before the ending
+    /// models, each model's name is inserted before the ending
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(parse_unpacked))]
     pub(crate) per_event: Option<PathBuf>,
-    /// What standard errors (±) take for independent: events of one user are alike, so users by default
+    /// What standard errors (±) treat as independent: users by default, because events of one user are alike
     #[arg(long, value_enum, default_value_t = UnitArgument::User)]
     pub(crate) unit: UnitArgument,
     /// Write JSON to stdout
@@ -110,15 +110,15 @@ pub(crate) struct EvaluateArguments {
   satf evaluate log.parquet --model transitions,pure-svd --per-event scores.parquet
   satf compare scores.pure-svd.parquet scores.transitions.parquet
 
-Each file is compared with the first. A p-value below .01 says that the difference is hardly chance.")]
+Each file is compared with the first. A p-value below .01 means that the difference is unlikely to be chance.")]
 pub(crate) struct CompareArguments {
-    /// Files written by `satf evaluate --per-event`: the first is what the others are compared with
+    /// Files written by `satf evaluate --per-event`; the others are compared with the first
     #[arg(required = true, num_args = 2.., value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// What is resampled as a whole: events of one user are alike, so users by default
+    /// What is resampled as a whole: users by default, because events of one user are alike
     #[arg(long, value_enum, default_value_t = UnitArgument::User)]
     pub(crate) unit: UnitArgument,
-    /// Draws of the bootstrap and of the permutation test
+    /// Number of draws of the bootstrap and of the permutation test
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(100..=10_000_000))]
     pub(crate) draws: usize,
     /// Seed of the draws
@@ -154,8 +154,8 @@ pub(crate) struct PlanArguments {
 
 Datasets are looked for in the data folder by their usual names (ml-1m.ratings.dat.gz, amz-beauty.csv.gz,
 reviews_Beauty_5.json.gz, …); those that are not there are left out. Every cell of the tables is kept in OUT/cells as soon
-as it is done: the same command goes on where it was stopped or killed, and does again only what was made from other
-data, settings or seeds. The report is OUT/report.html (one file that needs no network), .md and .json, its charts are
+as it is done. After a stop or a kill, run the same command again: it continues, and computes again only what was made
+from other data, settings or seeds. The report is OUT/report.html (one file that needs no network), .md and .json; its charts are
 in OUT/charts as SVG (and as PNG, if satf was built with the feature png).
 
 A suite of your own:
@@ -186,10 +186,10 @@ pub(crate) struct ReproduceArguments {
     /// Only these datasets and models, by name, separated by commas
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Models that the suite leaves out unless they are asked for, such as SASRec
+    /// Also run these models, which the suite leaves out by default, such as SASRec
     #[arg(long, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) with: Vec<String>,
-    /// Search for configurations on the validation part instead of taking the suite's
+    /// Search for configurations on the validation set instead of using the suite's
     #[arg(long)]
     pub(crate) tune: bool,
     /// Trials of the search, for each model and dataset

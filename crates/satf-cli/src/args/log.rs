@@ -13,7 +13,7 @@ use super::values::{parse_delimiter, parse_log, parse_yes_no};
 /// Where the log is and how to read it.
 #[derive(Debug, Args)]
 pub(crate) struct LogArguments {
-    /// Files of the log (several are one log): plain, .gz or .zst
+    /// Files of the log (several files form one log): plain, .gz or .zst
     #[arg(required = true, value_name = "LOG")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
@@ -27,25 +27,25 @@ pub(crate) struct ReadingArguments {
     /// Format of the files [default: by content]
     #[arg(long, value_name = "FORMAT", value_parser = str::parse::<Format>)]
     format: Option<Format>,
-    /// Column of the user: a name, or a number from 1 in files without header
+    /// The user column: a name, or a number counted from 1 in files without a header
     #[arg(long, value_name = "COLUMN")]
     user_column: Option<String>,
-    /// Column of the item
+    /// The item column
     #[arg(long, value_name = "COLUMN")]
     item_column: Option<String>,
-    /// Column of the time
+    /// The time column
     #[arg(long, value_name = "COLUMN")]
     time_column: Option<String>,
-    /// CSV and TSV: whether the first line holds names [default: guess]
+    /// CSV and TSV: whether the first line holds column names [default: guessed]
     #[arg(long, value_name = "yes|no", value_parser = parse_yes_no)]
     header: Option<bool>,
-    /// CSV: what separates the columns, one character or `tab` [default: guess]
+    /// CSV: what separates the columns, one character or `tab` [default: guessed]
     #[arg(long, value_name = "CHARACTER", value_parser = parse_delimiter)]
     delimiter: Option<u8>,
     /// Unit of numeric times
     #[arg(long, value_name = "UNIT", value_enum, default_value_t = TimeUnitArgument::Auto)]
     time_unit: TimeUnitArgument,
-    /// The log has no times: the order of the rows is the order of time
+    /// The log has no times: its rows are in the order of time
     #[arg(long)]
     order_is_time: bool,
     /// Type of the user ids
@@ -97,10 +97,10 @@ pub(crate) struct PrepareArguments {
     /// Which of the rows with the same user and item to keep: last, first or all
     #[arg(long, value_name = "WHICH", default_value = "last", value_parser = str::parse::<Duplicates>)]
     pub(crate) duplicates: Duplicates,
-    /// Keep the P-core: users and items with at least P rows each, again and again until all have
+    /// Keep the P-core: remove users and items with fewer than P rows until none are left
     #[arg(long, value_name = "P", default_value_t = 1)]
     pub(crate) core: usize,
-    /// Write the outcome as JSON to stdout
+    /// Write the result as JSON to stdout
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -131,7 +131,7 @@ pub(crate) struct StatsArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Order")]
 pub(crate) struct OrderArguments {
-    /// Length of the part that is predicted, back from the newest time: 3weeks, 4months, 1day [default: the shortest usual one
+    /// Length of the test set, counted back from the newest time: 3weeks, 4months, 1day [default: the shortest usual one
     /// with enough events]
     #[arg(long, value_name = "OFFSET", requires = "order_matters")]
     pub(crate) test: Option<Offset>,
@@ -141,7 +141,7 @@ pub(crate) struct OrderArguments {
     /// How often histories are shuffled and ties drawn [default: 3]
     #[arg(long, value_name = "N", requires = "order_matters", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
     pub(crate) repetitions: Option<usize>,
-    /// Seed of everything random [default: 0]
+    /// Seed for everything random [default: 0]
     #[arg(long, value_name = "SEED", requires = "order_matters")]
     pub(crate) seed: Option<u64>,
 }

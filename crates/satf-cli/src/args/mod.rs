@@ -4,6 +4,8 @@ mod evaluation;
 mod log;
 mod model_file;
 mod search;
+#[cfg(feature = "serve")]
+mod serve;
 mod values;
 
 use clap::{Parser, Subcommand};
@@ -17,6 +19,9 @@ pub(crate) use model_file::{
     FallbackArgument, InspectArguments, RecommendArguments, SimilarArguments, TrainArguments,
 };
 pub(crate) use search::{SearchArguments, TuneArguments, TuneCommand};
+#[cfg(feature = "serve")]
+pub(crate) use serve::{BenchArguments, BenchCommand, BenchServeArguments, ServeArguments};
+pub(crate) use values::Listed;
 
 /// Next-item recommendation from ordered histories, on a CPU.
 #[derive(Debug, Parser)]
@@ -31,20 +36,21 @@ pub(crate) use search::{SearchArguments, TuneArguments, TuneCommand};
   satf evaluate log.parquet --model mp,pure-svd,transitions
   satf train log.parquet -o shop.satf
   satf recommend shop.satf --history \"laptop,laptop sleeve\"
+  satf serve shop.satf                               recommendations over HTTP
   satf tune log.parquet --model d-satf --trials 30
   satf reproduce --data data --out reproduction      the paper's tables and figures, as a report
 
-Exit codes: 0 done, 1 it could not be done (stderr says why), 2 the command line is wrong, 130, 143 and 129 stopped
-by Ctrl-C, SIGTERM and SIGHUP."
+Exit codes: 0 success, 1 failure (stderr says why), 2 wrong command line; 130, 143 and 129: stopped by Ctrl-C, SIGTERM and
+SIGHUP."
 )]
 pub(crate) struct Arguments {
     /// Number of threads [default: all cores]. Results do not depend on it.
     #[arg(long, global = true, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
     pub(crate) threads: Option<usize>,
-    /// No progress and no warnings on stderr.
+    /// Print no progress and no warnings on stderr.
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Details of the work on stderr.
+    /// Print details of the work on stderr.
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
     #[command(subcommand)]
@@ -55,23 +61,29 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Turn raw logs into one compact file that every other command reads
     Prepare(PrepareArguments),
-    /// Show size and shape of a log
+    /// Show the size and shape of a log
     Stats(StatsArguments),
     /// Train models on the past of a log and score them on its future
     Evaluate(EvaluateArguments),
-    /// Train a model on a whole log and keep it in a file
+    /// Train a model on a whole log and save it to a file
     Train(TrainArguments),
-    /// Say what comes next, for one history or for millions
+    /// Recommend what comes next, for one history or for millions
     Recommend(RecommendArguments),
-    /// Show the items most like an item (what comes after it, `recommend` says)
+    /// Show the items most similar to an item (`recommend` shows what comes after it)
     Similar(SimilarArguments),
     /// Show what is in a model file
     Inspect(InspectArguments),
+    /// Answer over HTTP, with a page to look at
+    #[cfg(feature = "serve")]
+    Serve(ServeArguments),
+    /// Measure what a server bears
+    #[cfg(feature = "serve")]
+    Bench(BenchArguments),
     /// Search for a model's best configuration, in a study that survives interruptions
     Tune(Box<TuneArguments>),
     /// Make every table and figure of the paper, or of a suite of your own, with a report
     Reproduce(ReproduceArguments),
-    /// Say what training will cost before anything runs
+    /// Estimate what training will cost before anything runs
     Plan(PlanArguments),
     /// Test whether two evaluations really differ, event by event
     Compare(CompareArguments),
@@ -81,7 +93,7 @@ pub(crate) enum Command {
     Generate(GenerateArguments),
     /// Generate, prepare, evaluate and recommend, in under a minute
     Demo(DemoArguments),
-    /// Measure what a thread takes, for this program itself
+    /// Measure the memory of a thread, for internal use
     #[command(name = crate::threads::MEASURE, hide = true)]
     MeasureThread,
 }

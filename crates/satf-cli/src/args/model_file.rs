@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PathBufValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 use satf::models::Quantization;
 use satf::prepare::{Offset, TiePolicy};
 
 use super::LogArguments;
 use super::log::ReadingArguments;
-use super::values::{length, parse_boost, parse_recommendations, parse_size, seed};
+use super::values::{Listed, length, parse_boost, parse_listed, parse_recommendations, parse_size, seed};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -17,8 +17,8 @@ use super::values::{length, parse_boost, parse_recommendations, parse_size, seed
   satf train log.parquet --model transitions --set window=5 -o shop.satf
   satf train amz-beauty.csv.gz --preset la-satf/amz-b --validate 3weeks --quantize half -o beauty.satf
 
-The model learns from the whole log. --validate holds the newest part back at first: it says how good the model
-is, ends iterative training at its best, and then the model learns from everything.")]
+The model learns from the whole log. --validate first trains without the newest part and scores the model on it; iterative
+training stops at its best. Then the model learns from the whole log.")]
 pub(crate) struct TrainArguments {
     #[command(flatten)]
     pub(crate) log: LogArguments,
@@ -31,13 +31,13 @@ pub(crate) struct TrainArguments {
     /// A configuration of the paper, such as la-satf/amz-b
     #[arg(long, value_name = "PRESET", help_heading = "Models")]
     pub(crate) preset: Option<String>,
-    /// A TOML file with keys of the model
+    /// A TOML file with the model's keys
     #[arg(long, value_name = "FILE", help_heading = "Models")]
     pub(crate) config: Option<PathBuf>,
     /// A key of the model, such as rank=200; may be repeated
     #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append, help_heading = "Models")]
     pub(crate) set: Vec<String>,
-    /// Memory that training may take, such as 1GiB or 800MB, for models that plan for it
+    /// Memory that training may use, such as 1GiB or 800MB, for models that plan for it
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Models")]
     pub(crate) memory: Option<u64>,
     /// Item factors in fewer bytes: half, or int8 [default: none, single precision]
@@ -46,22 +46,22 @@ pub(crate) struct TrainArguments {
     /// Measure the model on the newest part of the log first, such as 3weeks
     #[arg(long, value_name = "OFFSET")]
     pub(crate) validate: Option<Offset>,
-    /// Iterations without growth that training bears when it is validated
+    /// With --validate, stop after this many iterations without improvement
     #[arg(long, value_name = "N", default_value_t = 3, requires = "validate", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) patience: usize,
-    /// Keep unfinished training in this folder and go on from there, for models whose training takes long (sasrec)
+    /// Save unfinished training in this folder and resume from it, for models that take long to train (sasrec)
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoints: Option<PathBuf>,
-    /// Do not learn from the newest part of the log: what `satf evaluate --test OFFSET` would score
+    /// Leave out the newest part of the log: what `satf evaluate --test OFFSET` would score
     #[arg(long, value_name = "OFFSET")]
     pub(crate) leave_out: Option<Offset>,
     /// Order of one user's events with equal times: file, shuffle or basket [default: shuffle; presets: file]
     #[arg(long, value_name = "POLICY", value_parser = str::parse::<TiePolicy>)]
     pub(crate) ties: Option<TiePolicy>,
-    /// Longest history that models of order look at
+    /// Longest history that order-aware models look at
     #[arg(long, value_name = "K", value_parser = length())]
     pub(crate) max_len: Option<usize>,
-    /// Seed of everything random
+    /// Seed for everything random
     #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = seed())]
     pub(crate) seed: u64,
     /// Write JSON to stdout
@@ -79,20 +79,20 @@ pub(crate) struct TrainArguments {
   satf recommend shop.satf --histories log.parquet --only @stock.txt --boost @boosts.csv --allow-seen @consumables.txt
   zcat big.jsonl.gz | satf recommend shop.satf --histories - > next.jsonl
 
-A history is written with commas, and + between items taken together; a JSON list takes any id as it is:
-'[\"tent\", [\"mug\", \"stove\"]]'. Other lists of items are separated by commas, or JSON lists, or @FILE with an id per line.
+A history is written with commas, and + between items of one basket; a JSON list can hold any id:
+'[\"tent\", [\"mug\", \"stove\"]]'. Other lists of items are separated by commas, JSON lists, or @FILE with one id per line.
 
-Histories are everything that is read as a log, rows of user, item and, if there is one, time in any order; or whole histories:
-JSON lines ({\"user_id\": \"ann\", \"history\": [\"tent\"]}), a JSON list of those or of lists alone, CSV or Parquet with a
-column history. What is written has the columns user_id, item_id, score and rank, in the order in which users first appear, then
+--histories reads whatever can be read as a log (rows of user, item and perhaps time, in any order), or whole histories:
+JSON lines ({\"user_id\": \"ann\", \"history\": [\"tent\"]}), a JSON list of such objects or of lists, CSV or Parquet with a
+column history. The output has the columns user_id, item_id, score and rank, in the order in which users first appear, then
 title with --titles, fallback with --fallback, and shares, base and boost with --explain.")]
 pub(crate) struct RecommendArguments {
     /// A model file, as `satf train` writes it
     #[arg(value_name = "MODEL")]
     pub(crate) model: PathBuf,
     /// The items of one history, oldest first
-    #[arg(long, value_name = "ITEMS")]
-    pub(crate) history: Option<String>,
+    #[arg(long, value_name = "ITEMS", value_parser = OsStringValueParser::new().try_map(parse_listed))]
+    pub(crate) history: Option<Listed>,
     /// A file with any number of histories, or - for stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) histories: Option<PathBuf>,
@@ -106,26 +106,26 @@ pub(crate) struct RecommendArguments {
     #[arg(long)]
     pub(crate) explain: bool,
     /// Items that may not be recommended
-    #[arg(long, value_name = "ITEMS", help_heading = "Filters")]
-    pub(crate) exclude: Option<String>,
+    #[arg(long, value_name = "ITEMS", value_parser = OsStringValueParser::new().try_map(parse_listed), help_heading = "Filters")]
+    pub(crate) exclude: Option<Listed>,
     /// The only items that may be recommended; an error if the model knows none of them
-    #[arg(long, value_name = "ITEMS", help_heading = "Filters")]
-    pub(crate) only: Option<String>,
+    #[arg(long, value_name = "ITEMS", value_parser = OsStringValueParser::new().try_map(parse_listed), help_heading = "Filters")]
+    pub(crate) only: Option<Listed>,
     /// Let items of the history be recommended again: all of them, or these only
-    #[arg(long, value_name = "ITEMS", num_args = 0..=1, help_heading = "Filters")]
+    #[arg(long, value_name = "ITEMS", num_args = 0..=1, value_parser = OsStringValueParser::new().try_map(parse_listed), help_heading = "Filters")]
     #[allow(clippy::option_option, reason = "the option may stand alone, which is not an empty list")]
-    pub(crate) allow_seen: Option<Option<String>>,
+    pub(crate) allow_seen: Option<Option<Listed>>,
     /// Add a number to an item's score (tent=0.5) or multiply it (tent=*1.5); @FILE is a CSV with columns item and boost; may be
     /// repeated
-    #[arg(long, value_name = "ITEM=NUMBER", action = ArgAction::Append, value_parser = parse_boost, help_heading = "Filters")]
-    pub(crate) boost: Vec<String>,
-    /// Items of --exclude, --only, --allow-seen and --boost that the model does not know are an error, not a warning
+    #[arg(long, value_name = "ITEM=NUMBER", action = ArgAction::Append, value_parser = OsStringValueParser::new().try_map(parse_boost), help_heading = "Filters")]
+    pub(crate) boost: Vec<Listed>,
+    /// Make items of --exclude, --only, --allow-seen and --boost that the model does not know an error instead of a warning
     #[arg(long, help_heading = "Filters")]
     pub(crate) strict: bool,
-    /// What a history gets of which no item is known
+    /// What to recommend when no item of a history is known
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = FallbackArgument::None)]
     pub(crate) fallback: FallbackArgument,
-    /// A CSV file with titles of items (columns item_id and title) to show
+    /// A CSV file with item titles to show (columns item_id and title)
     #[arg(long, value_name = "FILE")]
     pub(crate) titles: Option<PathBuf>,
     /// Write JSON to stdout
@@ -136,20 +136,20 @@ pub(crate) struct RecommendArguments {
     /// Column of whole histories [default: by name, such as history]
     #[arg(long, value_name = "COLUMN", help_heading = "Reading")]
     pub(crate) history_column: Option<String>,
-    /// Memory in which rows of --histories may wait for others of their user; beyond it they are sorted in temporary files, unless the
-    /// rows of each user stand together [default: 128MiB]
+    /// Memory for rows of --histories that wait for others of their user; beyond it they are sorted in temporary files, unless the rows
+    /// of each user are adjacent [default: 128MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Reading")]
     pub(crate) memory: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  satf similar shop.satf \"laptop sleeve\" -n 5      what is like it
+  satf similar shop.satf \"laptop sleeve\" -n 5      what is similar to it
   satf recommend shop.satf --history \"laptop sleeve\"   what comes after it
 
-Alike are items that could stand in the same place: those with the same neighbours in histories (d-satf, transitions), the
-same takers (vmis-knn, ease), or the same factors (pure-svd, ga-satf, la-satf, sasrec). The output says which. mp and random know
-of no such thing.")]
+Similar items could stand in the same place: they have the same neighbours in histories (d-satf, transitions), the same users
+(vmis-knn, ease), or the same factors (pure-svd, ga-satf, la-satf, sasrec). The output says which. mp and random have
+no notion of similarity.")]
 pub(crate) struct SimilarArguments {
     /// A model file
     #[arg(value_name = "MODEL")]
@@ -160,7 +160,7 @@ pub(crate) struct SimilarArguments {
     /// How many items to show
     #[arg(short, long = "count", value_name = "N", default_value_t = 10)]
     pub(crate) n: usize,
-    /// A CSV file with titles of items (columns item_id and title) to show
+    /// A CSV file with item titles to show (columns item_id and title)
     #[arg(long, value_name = "FILE")]
     pub(crate) titles: Option<PathBuf>,
     /// Write JSON to stdout

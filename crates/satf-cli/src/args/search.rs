@@ -13,7 +13,7 @@ use super::{LogArguments, ModelArguments, ProtocolArguments};
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    // The search is on the validation part, the end on the test part.
+    // The search is on the validation set, the end on the test set.
     mut_arg("on", |on| on.hide(true)),
     mut_arg("model", |model| model.required_unless_present("preset")),
     after_help = "Examples:
@@ -25,12 +25,12 @@ use super::{LogArguments, ModelArguments, ProtocolArguments};
   satf tune log.parquet --model transitions --space mine.toml
   satf tune status beauty
 
-A trial is one training. It is scored on the validation part after every iteration and for every value of keys that
+A trial is one training. It is scored on the validation set after every iteration and for every value of keys that
 play no part in training (rescaled; rank of pure-svd; balance and regularization of d-satf), so it stands for many
-configurations. At the end the best of them is trained on training and validation part, and scored once on the test part.
+configurations. At the end the best of them is trained on the training and validation sets, and scored once on the test set.
 
-Every trial is on disk before the next begins. The same command again goes on where it was stopped, killed or ended by
-a power cut, and ends with the same result; --trials, --time-budget and --jobs may change.
+Every trial is on disk before the next one begins. After a stop, a kill or a power cut, run the same command
+again: it continues and ends with the same result. --trials, --time-budget and --jobs may change.
 
 A space of your own:
   keys.rank = [{ from = 100, to = 900, step = 100 }, 1500]
@@ -72,14 +72,14 @@ pub(crate) enum TuneCommand {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Search")]
 pub(crate) struct SearchArguments {
-    /// What may be tried: the name of a space (paper, paper-long, small, default), or a TOML file [default: paper, or default
+    /// The search space: its name (paper, paper-long, small, default), or a TOML file [default: paper, or default
     /// for models that are not in the paper]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) space: Option<PathBuf>,
     /// How it is searched: random (without replacement), tpe or exhaustive
     #[arg(long, value_name = "SAMPLER", default_value = "random", value_parser = str::parse::<Sampler>)]
     pub(crate) sampler: Sampler,
-    /// Most trials, that is trainings [default: 30; all with exhaustive or --time-budget]
+    /// Maximum number of trials (trainings) [default: 30; all with exhaustive or --time-budget]
     #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) trials: Option<usize>,
     /// Time for trials, over all runs of the study: 90s, 30min, 2h
@@ -88,10 +88,10 @@ pub(crate) struct SearchArguments {
     /// Trials run at once; they share threads and memory. Results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub(crate) jobs: usize,
-    /// What is to be high on the validation part
+    /// The metric to maximise on the validation set
     #[arg(long, value_name = "METRIC", default_value = "NDCG@10")]
     pub(crate) metric: Metric,
-    /// Iterations without growth that early stopping bears
+    /// Stop after this many iterations without improvement
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) patience: usize,
     /// Folder of the study [default: satf-studies/LOG.MODEL.SPACE.HASH, by what is asked]

@@ -1,5 +1,6 @@
 //! Values with a notation of their own.
 
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
@@ -40,15 +41,58 @@ pub(super) fn parse_seconds(text: &str) -> Result<f64, String> {
     if seconds > 0.0 && seconds < 1e9 { Ok(seconds) } else { Err(error()) }
 }
 
-/// `tent=0.5`, `tent=*1.5` or `@FILE`, kept as it is.
-pub(super) fn parse_boost(text: &str) -> Result<String, String> {
-    let is_boost = text.rsplit_once('=').is_some_and(|(_, boost)| Boost::parse(boost).is_some());
-    if text.starts_with('@') || is_boost {
-        return Ok(text.to_owned());
-    }
-    Err("expected ITEM=NUMBER such as tent=0.5, ITEM=*NUMBER such as tent=*1.5, or @FILE; numbers are finite, and factors above 0"
-        .to_owned())
+/// What an option says of items: in so many words, or in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Listed {
+    /// The words themselves.
+    Here(String),
+    /// `@FILE`.
+    File(PathBuf),
 }
+
+impl Listed {
+    /// The file, if it is one.
+    pub(crate) fn file(&self) -> Option<&PathBuf> {
+        match self {
+            Listed::Here(_) => None,
+            Listed::File(path) => Some(path),
+        }
+    }
+}
+
+/// `tent,mug` or `@FILE`; the name of a file need not be text.
+pub(super) fn parse_listed(text: OsString) -> Result<Listed, &'static str> {
+    if let Some(path) = after_at(&text) {
+        return Ok(Listed::File(path));
+    }
+    text.into_string().map(Listed::Here).map_err(|_| "expected ids in valid UTF-8, or @FILE")
+}
+
+/// The file in `@FILE`.
+fn after_at(text: &OsStr) -> Option<PathBuf> {
+    if let Some(text) = text.to_str() {
+        return text.strip_prefix('@').map(PathBuf::from);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        text.as_bytes().strip_prefix(b"@").map(|path| PathBuf::from(OsStr::from_bytes(path)))
+    }
+    #[cfg(not(unix))]
+    None
+}
+
+/// `tent=0.5`, `tent=*1.5` or `@FILE`, kept as it is.
+pub(super) fn parse_boost(text: OsString) -> Result<Listed, &'static str> {
+    let listed = parse_listed(text)?;
+    let is_boost = |text: &str| text.rsplit_once('=').is_some_and(|(_, boost)| Boost::parse(boost).is_some());
+    match &listed {
+        Listed::Here(text) if !is_boost(text) => Err(BOOST_EXPECTED),
+        _ => Ok(listed),
+    }
+}
+
+const BOOST_EXPECTED: &str = "expected ITEM=NUMBER such as tent=0.5, ITEM=*NUMBER such as tent=*1.5, or @FILE; numbers are finite, and factors above 0";
 
 /// A length, which models keep as an integer of 64 bits with a sign.
 pub(super) fn length() -> RangedU64ValueParser<usize> {
@@ -72,7 +116,7 @@ pub(super) fn parse_unpacked(path: PathBuf) -> Result<PathBuf, &'static str> {
     let is_packed =
         |ending: &std::ffi::OsStr| ["gz", "zst"].iter().any(|packed| ending.eq_ignore_ascii_case(packed));
     if path.extension().is_some_and(is_packed) {
-        return Err("expected a name that ends in .csv or .parquet: it is not packed");
+        return Err("expected a name that ends in .csv or .parquet: it is not compressed");
     }
     Ok(path)
 }

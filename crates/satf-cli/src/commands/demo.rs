@@ -1,14 +1,16 @@
 //! `satf demo`: the whole way on a made-up shop log.
 
 use anyhow::Context;
-use satf::evaluate::{EvaluateOptions, rank_unseen};
+use satf::History;
+use satf::evaluate::EvaluateOptions;
 use satf::experiment::{Choice, Run, SharedKeys, run_on};
 use satf::generate::{ShopOptions, shop, showcase};
 use satf::interactions::{Ids, OwnedHistory};
 use satf::models::{Recommender, Registry};
 use satf::prepare::{
-    Duplicates, History, Split, SplitScheme, Statistics, TiePolicy, Timeline, p_core, resolve_duplicates,
+    Duplicates, Split, SplitScheme, Statistics, TiePolicy, Timeline, p_core, resolve_duplicates,
 };
+use satf::ranking::rank_unseen;
 use serde_json::{Value, json};
 
 use super::experiment::{describe, to_json};

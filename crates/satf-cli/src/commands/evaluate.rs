@@ -112,12 +112,12 @@ fn describe_command(report: &mut Map<String, Value>, cut: &Cut<'_>, arguments: &
     report.insert("satf_version".into(), json!(env!("CARGO_PKG_VERSION")));
 }
 
-/// How many iterations were best on the validation part, as a line.
+/// How many iterations were best on the validation set, as a line.
 fn best_iteration(label: &str, stopped: &Stopped) -> Option<String> {
     let (best, estimate) = stopped.best?;
     let Stopped { key, metric, .. } = stopped;
     let value = table::estimate(&estimate);
-    Some(format!("{label}: {key} = {best} was best on the validation part, {metric} {value}\n"))
+    Some(format!("{label}: {key} = {best} was best on the validation set, {metric} {value}\n"))
 }
 
 /// `scores.parquet` becomes `scores.mp.parquet` when there are several models.

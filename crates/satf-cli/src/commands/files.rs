@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use satf::data::{FileIdentity, check_writable};
 
-use crate::args::{LogArguments, RecommendArguments};
+use crate::args::{Listed, LogArguments, RecommendArguments};
 use crate::escape;
 
 /// Standard input under the name that a system may have for it.
@@ -44,7 +44,7 @@ impl Files {
             let Ok(real) = path.canonicalize() else { continue };
             if let Some(folder) = folders.iter().find(|folder| real.starts_with(folder)) {
                 bail!(
-                    "{}: lies in {}, where results are written ({option}); hint: move it, or give another folder",
+                    "{}: is in {}, where results are written ({option}); hint: move it, or give another folder",
                     name(input, path),
                     escape::path(folder)
                 );
@@ -112,8 +112,8 @@ pub(crate) fn of_recommend(arguments: &RecommendArguments) -> Files {
     let histories = arguments.histories.as_deref();
     let histories =
         histories.map(|path| if path == Path::new("-") { Path::new(STANDARD_INPUT) } else { path });
-    let list = |list: &Option<String>| list.as_ref()?.strip_prefix('@').map(PathBuf::from);
-    let boosts = arguments.boost.iter().filter_map(|boost| boost.strip_prefix('@'));
+    let list = |list: &Option<Listed>| list.as_ref()?.file().cloned();
+    let boosts = arguments.boost.iter().filter_map(Listed::file);
     boosts
         .fold(Files::default(), |files, path| files.reading("--boost", Some(path)))
         .reading("MODEL", Some(&arguments.model))

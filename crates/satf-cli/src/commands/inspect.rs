@@ -110,7 +110,7 @@ fn describe(model: &Model, bytes: u64) -> String {
         ("users", table::count(dataset.users)),
         ("items", table::count(dataset.items)),
         ("rows", table::count(dataset.rows)),
-        ("holds of users", held_of_users(model.recommender().user_data())),
+        ("holds about users", held_of_users(model.recommender().user_data())),
     ];
     if let Some(statistics) = &dataset.statistics {
         let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "none".to_owned());

@@ -9,6 +9,7 @@ use satf::models::nearest;
 use satf::recommend::{Model, Request};
 use serde_json::{Value, json};
 
+use crate::args::Listed;
 use crate::escape;
 use crate::misuse::{OnCommandLine, misuse};
 use crate::signals::StopRequests;
@@ -70,7 +71,11 @@ impl<'a> Items<'a> {
     pub(crate) fn find(&self, option: &str, id: &str) -> anyhow::Result<Id<'a>> {
         match self.get(id) {
             Some(item) => Ok(item),
-            None => bail!("{option}: the model does not know the item '{id}'{}", self.hint(id)),
+            None => bail!(
+                "{option}: the model does not know the item '{}'{}",
+                escape::beginning(id),
+                self.hint(id)
+            ),
         }
     }
 
@@ -90,18 +95,21 @@ impl<'a> Items<'a> {
 
     /// A few of these ids with their hints, and how many more there are.
     fn name_some(&self, unknown: &[String]) -> String {
-        let named: Vec<String> =
-            unknown.iter().take(NAMED).map(|id| format!("'{id}'{}", self.hint(id))).collect();
+        let named: Vec<String> = unknown
+            .iter()
+            .take(NAMED)
+            .map(|id| format!("'{}'{}", escape::beginning(id), self.hint(id)))
+            .collect();
         let rest = unknown.len().saturating_sub(NAMED);
         named.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }
     }
 
     /// A history; warns of items that are unknown.
-    pub(crate) fn history(&self, option: &str, list: &str) -> anyhow::Result<OwnedHistory> {
+    pub(crate) fn history(&self, option: &str, list: &Listed) -> anyhow::Result<OwnedHistory> {
         // An id per line holds commas as they are, as a JSON list does.
-        let list = match list.strip_prefix('@') {
-            Some(_) => serde_json::to_string(&split(option, list)?)?,
-            None => list.to_owned(),
+        let list = match list {
+            Listed::File(_) => serde_json::to_string(&split(option, list)?)?,
+            Listed::Here(list) => list.clone(),
         };
         let mut unknown = Vec::new();
         let history = parse_history(&list, self.catalog, |id| unknown.push(id.to_owned()))
@@ -128,13 +136,13 @@ pub(crate) struct FilterItems<'a> {
 
 impl FilterItems<'_> {
     /// The items of a list that are known; warns of the others.
-    pub(crate) fn find_all(&self, option: &str, list: &str) -> anyhow::Result<Vec<OwnedId>> {
+    pub(crate) fn find_all(&self, option: &str, list: &Listed) -> anyhow::Result<Vec<OwnedId>> {
         let named = split(option, list)?.into_iter().map(|id| (id, ()));
         Ok(self.find_named(option, named.collect())?.into_iter().map(|(item, ())| item).collect())
     }
 
     /// The same for a list of which at least one item has to be known.
-    pub(crate) fn find_some(&self, option: &str, list: &str) -> anyhow::Result<Vec<OwnedId>> {
+    pub(crate) fn find_some(&self, option: &str, list: &Listed) -> anyhow::Result<Vec<OwnedId>> {
         let found = self.find_all(option, list)?;
         if found.is_empty() {
             bail!("{option}: the model knows none of these items, and nothing else may be recommended");
@@ -143,19 +151,26 @@ impl FilterItems<'_> {
     }
 
     /// Adds a boost as it stands on the command line: `tent=0.5`, `tent=*1.5` or `@FILE`.
-    pub(crate) fn add_boosts(&self, option: &str, text: &str, request: &mut Request) -> anyhow::Result<()> {
-        let boosts = if let Some(path) = text.strip_prefix('@') {
-            read_boosts(Path::new(path), &StopRequests).with_context(|| option.to_owned())?
-        } else {
-            let parsed =
-                text.rsplit_once('=').and_then(|(item, boost)| Some((item.to_owned(), Boost::parse(boost)?)));
-            let Some(boost) = parsed else {
-                misuse!(
-                    "{option} {text}: expected ITEM=NUMBER such as tent=0.5, ITEM=*NUMBER such as tent=*1.5, or @FILE; \
+    pub(crate) fn add_boosts(
+        &self,
+        option: &str,
+        listed: &Listed,
+        request: &mut Request,
+    ) -> anyhow::Result<()> {
+        let boosts = match listed {
+            Listed::File(path) => read_boosts(path, &StopRequests).with_context(|| option.to_owned())?,
+            Listed::Here(text) => {
+                let parsed = text
+                    .rsplit_once('=')
+                    .and_then(|(item, boost)| Some((item.to_owned(), Boost::parse(boost)?)));
+                let Some(boost) = parsed else {
+                    misuse!(
+                        "{option} {text}: expected ITEM=NUMBER such as tent=0.5, ITEM=*NUMBER such as tent=*1.5, or @FILE; \
                      numbers are finite, and factors above 0"
-                );
-            };
-            vec![boost]
+                    );
+                };
+                vec![boost]
+            }
         };
         for (item, boost) in self.find_named(option, boosts)? {
             match boost {
@@ -192,17 +207,21 @@ impl FilterItems<'_> {
 }
 
 /// Ids between commas, in a JSON list, or in the lines of `@FILE`. Spaces around them are for the catalogue to judge.
-fn split(option: &str, list: &str) -> anyhow::Result<Vec<String>> {
+fn split(option: &str, list: &Listed) -> anyhow::Result<Vec<String>> {
     let plain = |ids: &mut dyn Iterator<Item = &str>| -> Vec<String> {
         ids.filter(|id| !id.trim().is_empty()).map(str::to_owned).collect()
     };
-    if let Some(path) = list.strip_prefix('@') {
-        let text = read_text(Path::new(path), &StopRequests).with_context(|| format!("{option} @{path}"))?;
-        return Ok(plain(&mut text.lines()));
-    }
+    let list = match list {
+        Listed::Here(list) => list,
+        Listed::File(path) => {
+            let text =
+                read_text(path, &StopRequests).with_context(|| format!("{option} @{}", path.display()))?;
+            return Ok(plain(&mut text.lines()));
+        }
+    };
     if list.trim_start().starts_with('[') {
         let ids: Vec<Value> = serde_json::from_str(list)
-            .with_context(|| format!("{option} {list}: expected a JSON list of ids"))
+            .with_context(|| format!("{option} {}: expected a JSON list of ids", escape::beginning(list)))
             .on_command_line()?;
         let id = |id: Value| match id {
             Value::String(id) => Ok(id),
@@ -216,7 +235,7 @@ fn split(option: &str, list: &str) -> anyhow::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::*;
 
     #[test]
     fn lists_come_in_three_ways() {
@@ -224,10 +243,12 @@ mod tests {
         let path = folder.path().join("ids");
         // A mark of Windows programs, and their ends of lines, are no part of ids.
         std::fs::write(&path, "\u{feff}a b\r\n\n c,d \n").unwrap();
-        assert_eq!(split("--only", "a b, c,,7").unwrap(), ["a b", " c", "7"]);
-        assert_eq!(split("--only", "[\"a, b\", 7]").unwrap(), ["a, b", "7"]);
-        assert_eq!(split("--only", &format!("@{}", path.display())).unwrap(), ["a b", " c,d "]);
-        assert!(split("--only", "[1.5, {}]").unwrap_err().to_string().contains("--only"));
-        assert!(split("--only", "@nowhere").unwrap_err().to_string().contains("@nowhere"));
+        let here = |list: &str| split("--only", &Listed::Here(list.to_owned()));
+        assert_eq!(here("a b, c,,7").unwrap(), ["a b", " c", "7"]);
+        assert_eq!(here("[\"a, b\", 7]").unwrap(), ["a, b", "7"]);
+        assert_eq!(split("--only", &Listed::File(path)).unwrap(), ["a b", " c,d "]);
+        assert!(here("[1.5, {}]").unwrap_err().to_string().contains("--only"));
+        let missing = split("--only", &Listed::File("nowhere".into())).unwrap_err();
+        assert!(missing.to_string().contains("@nowhere"));
     }
 }

@@ -1,5 +1,7 @@
 //! The subcommands, a file each, and what they share.
 
+#[cfg(feature = "serve")]
+pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
@@ -12,6 +14,8 @@ pub(crate) mod plan;
 pub(crate) mod prepare;
 pub(crate) mod recommend;
 pub(crate) mod reproduce;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 pub(crate) mod settings;
 pub(crate) mod similar;
 pub(crate) mod stats;
@@ -25,7 +29,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use files::Files;
-use satf::data::{LogFormat, ReadReport, read_log};
+use satf::data::{FirstRow, LogFormat, ReadReport, read_log};
 use satf::interactions::Interactions;
 use satf::model_file::ModelFileError;
 use satf::models::{Registry, crate_with};
@@ -40,6 +44,11 @@ use crate::terminal::Terminal;
 fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions, ReadReport)> {
     Files::of_log(log).check_distinct()?;
     let (interactions, report) = read_log(&log.files, &log.read_options(), terminal)?;
+    for file in &report.files {
+        if let Some(row) = &file.doubtful_first_row {
+            warn_of_first_row(&file.path, row);
+        }
+    }
     if report.skipped_rows > 0 {
         tracing::warn!(
             "skipped {} bad row(s); the first: {}",
@@ -48,6 +57,20 @@ fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions
         );
     }
     Ok((interactions, report))
+}
+
+/// Says what a first row was taken for that may be either a header or an event.
+fn warn_of_first_row(path: &Path, row: &FirstRow) {
+    let (taken_for, other, option) = if row.is_header {
+        ("the names of the columns", "it is an event", "--header no")
+    } else {
+        ("an event, because the model knows this item", "it names the columns", "--header yes")
+    };
+    tracing::warn!(
+        "{}: the first row ({}) is taken for {taken_for}; if {other}, add {option}",
+        path.display(),
+        row.fields.join(", ")
+    );
 }
 
 /// Reads a model file.

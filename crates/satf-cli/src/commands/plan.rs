@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &PlanArguments, registry: &Registry, terminal: &Ter
             ]);
         }
         text.push_str(&format!(
-            "{}: {:.2e} operations and {} at the peak; about {:.1} s an iteration at {gflops:.0} GFLOP/s, this machine's \
+            "{}: {:.2e} operations and {} at the peak; about {:.1} s per iteration at {gflops:.0} GFLOP/s, this machine's \
              rate of dense products\n{shown}\n\n",
             choice.label,
             plan.operations,

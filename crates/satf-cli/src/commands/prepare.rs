@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &PrepareArguments, terminal: &Terminal) -> anyhow::
     let log = p_core(&distinct, arguments.core);
     if log.rows().is_empty() {
         bail!(
-            "nothing is left: no user and item have {} rows each after repeated removal; hint: a smaller --core",
+            "nothing is left: no user and item have {} rows each after repeated removal; hint: use a smaller --core",
             arguments.core
         );
     }

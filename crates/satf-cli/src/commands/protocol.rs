@@ -85,21 +85,21 @@ fn in_words(warning: &Warning) -> String {
             table::count(*scored),
         ),
         Warning::OffsetsChosen { valid: Some(valid), test, source: OffsetSource::Usual } => {
-            format!("no offsets given: taking --valid {valid} --test {test}")
+            format!("no offsets given: using --valid {valid} --test {test}")
         }
         Warning::OffsetsChosen { valid: Some(valid), test, source: OffsetSource::Share(share) } => {
             let percent = 100.0 * share;
             format!(
-                "no offsets given, and no usual one leaves enough rows for validation and test: taking the newest \
-                 {percent:.0} % of the rows as test part and the {percent:.0} % before them as validation part, which is \
+                "no offsets given, and no usual one leaves enough rows for validation and test: using the newest \
+                 {percent:.0} % of the rows as the test set and the {percent:.0} % before them as the validation set, which is \
                  --valid {valid} --test {test}"
             )
         }
         Warning::OffsetsChosen { valid: None, test, source: OffsetSource::Usual } => {
-            format!("no offset given: taking --test {test}")
+            format!("no offset given: using --test {test}")
         }
         Warning::OffsetsChosen { valid: None, test, source: OffsetSource::Share(share) } => format!(
-            "no offset given, and no usual one leaves enough rows: taking the newest {:.0} % of them, which is --test {test}",
+            "no offset given, and no usual one leaves enough rows: using the newest {:.0} % of them, which is --test {test}",
             100.0 * share
         ),
         Warning::LastWasBest { key, best, .. } => {

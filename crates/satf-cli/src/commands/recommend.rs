@@ -17,7 +17,7 @@ use satf::recommend::{
 use serde_json::{Value, json};
 
 use super::items::{FilterItems, Items};
-use crate::args::{FallbackArgument, RecommendArguments};
+use crate::args::{FallbackArgument, Listed, RecommendArguments};
 use crate::terminal::Terminal;
 use crate::{hints, table};
 
@@ -50,7 +50,7 @@ pub(crate) fn run(
 
 fn request(arguments: &RecommendArguments, items: &Items<'_>) -> anyhow::Result<Request> {
     let find = FilterItems { items, is_strict: arguments.strict };
-    let list = |option: &str, list: Option<&String>| list.map(|list| find.find_all(option, list)).transpose();
+    let list = |option: &str, list: Option<&Listed>| list.map(|list| find.find_all(option, list)).transpose();
     let only = arguments.only.as_ref().map(|only| find.find_some("--only", only)).transpose()?;
     // Alone the option stands for everything; an empty list stands for nothing.
     let (allows_all, repeatable) = match &arguments.allow_seen {
@@ -88,7 +88,7 @@ fn one(
     terminal.finish();
     if answer.is_fallback {
         let hint = if falls_back { "these are the most popular ones" } else { "hint: --fallback popular" };
-        tracing::warn!("no item of the history is known: nothing follows from it; {hint}");
+        tracing::warn!("no item of the history is known, so nothing can be recommended; {hint}");
     }
     if arguments.json {
         return table::print_json(&json!({
@@ -100,7 +100,7 @@ fn one(
     }
     let shown = describe(history, &answer, items);
     let note = if falls_back {
-        "fallback: the most popular items, scored by how often they were taken\n"
+        "fallback: the most popular items, scored by how often they occur in the log\n"
     } else {
         ""
     };
@@ -176,6 +176,9 @@ fn many(
     output_format(arguments)?;
     let mut histories = UserHistories::open(histories, prepared.model().catalog(), &reading, terminal)?;
     let report = write(arguments, items, prepared, &mut histories, terminal)?;
+    if let Some(row) = histories.doubtful_first_row() {
+        super::warn_of_first_row(histories.path(), row);
+    }
     if histories.skipped_rows() > 0 {
         tracing::warn!(
             "{} bad rows skipped; the first: {}",

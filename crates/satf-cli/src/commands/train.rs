@@ -175,7 +175,7 @@ fn warn_of_user_data(model: &Model) {
     let user_data = model.recommender().user_data();
     if user_data != UserData::None {
         tracing::warn!(
-            "the file holds {}: who knows a part of a history can find the rest of it, so guard the file like the log; \
+            "the file holds {}: anyone who knows part of a history can find the rest of it, so guard the file like the log; \
              other models keep nothing but sums over all users",
             held_of_users(user_data)
         );
@@ -191,8 +191,11 @@ fn describe_learned(model: &Model) -> Option<String> {
     if keys.is_empty() {
         return None;
     }
-    let source =
-        if is_rehearsed(model) { "from the log" } else { "taken by default, the log is too small to tell" };
+    let source = if is_rehearsed(model) {
+        "from the log"
+    } else {
+        "by default, because the log is too small to learn from"
+    };
     Some(format!("{source}: {}", keys.join(", ")))
 }
 

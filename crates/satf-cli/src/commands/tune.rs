@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
     }
     if arguments.protocol.on == PartArgument::Validation {
         misuse!(
-            "--on validation: tuning is on the validation part already; the test part is scored once, at the end"
+            "--on validation: tuning is on the validation set already; the test set is scored once, at the end"
         );
     }
     let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
@@ -48,7 +48,8 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
     let options = &arguments.search;
     let mut space = find_space(&entry, options.space.as_deref())?;
     for key in keys {
-        let value = settings.get(&key).with_context(|| format!("--set {key}: it was not taken"));
+        let value =
+            settings.get(&key).with_context(|| format!("--set {key}: the model does not have this key"));
         space.pin(&key, value.on_command_line()?.clone());
     }
     space.check(&entry)?;
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
     let (log, _) = super::read(&arguments.log, terminal)?;
     let cut = protocol::cut(&protocol, &log)?;
     let validation = cut.split.validation()?;
-    let grid = Grid::new(&entry, &settings, &space, &validation.train)?;
+    let grid = Grid::new(&entry, &settings, &space, &validation.train, terminal)?;
     let asked = json!({
         "model": entry.name,
         "settings": settings,

@@ -22,7 +22,7 @@ fn summary(findings: &Findings) -> Vec<String> {
     let models = findings.datasets.iter().flat_map(|dataset| &dataset.rows).filter(|row| row.file.is_some());
     let models: std::collections::BTreeSet<&str> = models.map(|row| row.model.as_str()).collect();
     let mut lines = vec![format!(
-        "{} on {}: scores on the test part after training on all before it, every item of the catalogue ranked.",
+        "{} on {}: scores on the test set after training on all before it, every item of the catalogue ranked.",
         counted(models.len(), "model", "models"),
         listed(&titles)
     )];
@@ -42,11 +42,11 @@ fn summary(findings: &Findings) -> Vec<String> {
         ));
     }
     if !findings.failed.is_empty() {
-        lines.push(format!("Left out, for they could not be run: {}.", findings.failed.join("; ")));
+        lines.push(format!("Left out because they could not be run: {}.", findings.failed.join("; ")));
     }
     if !findings.missing.is_empty() {
         let missing: Vec<&str> = findings.missing.iter().map(String::as_str).collect();
-        lines.push(format!("Left out, for their files were not there: {}.", listed(&missing)));
+        lines.push(format!("Left out because their files were missing: {}.", listed(&missing)));
     }
     lines
 }
@@ -75,7 +75,7 @@ fn datasets(findings: &Findings) -> Section {
     });
     let table = Table {
         caption: "The datasets: users, items and rows; length of histories; pairs of user and item that occur; rows that share \
-                  user and time with another; how they are cut, how many events are scored, and the longest history that models of order look at."
+                  user and time with another; how they are cut, how many events are scored, and the longest history that order-aware models look at."
             .to_owned(),
         columns: [
             Column::named(&["dataset", "users", "items", "rows"]),
@@ -317,7 +317,7 @@ fn made(findings: &Findings) -> Section {
     let made = &findings.made;
     let seeds: Vec<String> = made.seeds.iter().map(ToString::to_string).collect();
     let configurations = if made.tuned {
-        "Configurations were found by a search on the validation part"
+        "Configurations were found by a search on the validation set"
     } else {
         "Configurations are those of the suite"
     };

@@ -27,7 +27,7 @@ pub(super) fn metric_bars(dataset: &DatasetFindings, published_by: &str) -> Vec<
                 chart: Chart::Bars(BarChart {
                     title: format!("{measure} on {}", dataset.title),
                     description: format!(
-                        "{measure} on the test part of {}, by model; whiskers are one standard error, ours clustered by user.",
+                        "{measure} on the test set of {}, by model; whiskers are one standard error, ours clustered by user.",
                         dataset.title
                     ),
                     y_label: measure.to_owned(),
@@ -39,7 +39,7 @@ pub(super) fn metric_bars(dataset: &DatasetFindings, published_by: &str) -> Vec<
         .collect()
 }
 
-/// The target on the validation part after every iteration.
+/// The target on the validation set after every iteration.
 pub(super) fn validation_curve(dataset: &DatasetFindings) -> Option<Picture> {
     let series = |row: &Row| LineSeries {
         name: row.model.clone(),
@@ -50,7 +50,7 @@ pub(super) fn validation_curve(dataset: &DatasetFindings) -> Option<Picture> {
     lines(LineChart {
         title: format!("{} on validation, {}", MEASURES[0], dataset.title),
         description: format!(
-            "{} on the validation part of {} after every iteration of training, ties in file order. Iterations of the \
+            "{} on the validation set of {} after every iteration of training, ties in file order. Iterations of the \
              configurations: {}.",
             MEASURES[0],
             dataset.title,

@@ -20,9 +20,9 @@ pub(crate) const TARGET: Metric = Metric { measure: Measure::Ndcg, cutoff: 10 };
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// The scores on the test part, after training on all before it.
+    /// The scores on the test set, after training on all before it.
     Score { ties: TiePolicy, seed: u64 },
-    /// The target on the validation part, iteration by iteration.
+    /// The target on the validation set, iteration by iteration.
     Curve,
     /// Training time with so many columns of the item factor.
     Time { rank: usize },
@@ -85,7 +85,7 @@ pub(crate) enum Outcome {
     Time(Timed),
 }
 
-/// A model scored on the test part.
+/// A model scored on the test set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Scored {
     pub(crate) metrics: BTreeMap<String, Estimate>,
@@ -126,7 +126,7 @@ impl Log {
         })
     }
 
-    /// Training part and events of the test or of the validation part.
+    /// Training part and events of the test or of the validation set.
     pub(crate) fn cut(
         &self,
         dataset: &Dataset,
@@ -179,7 +179,7 @@ impl Question<'_> {
         asked
     }
 
-    /// Which cut of the log it needs: the order of ties, its seed, and whether the validation part is scored.
+    /// Which cut of the log it needs: the order of ties, its seed, and whether the validation set is scored.
     pub(crate) fn cut(&self) -> (TiePolicy, u64, bool) {
         (self.task.ties(), self.task.tie_seed(), self.task.is_curve())
     }

@@ -10,7 +10,7 @@ use satf::monitor::Cancelled;
 use satf::prepare::SplitError;
 use satf::tune::TuneError;
 
-/// Why a suite cannot be taken.
+/// Why a suite cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuiteError {
@@ -61,7 +61,7 @@ pub enum SuiteError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReproduceError {
-    /// The suite cannot be taken.
+    /// The suite cannot be used.
     #[error(transparent)]
     Suite(#[from] SuiteError),
     /// No dataset of the suite is in the folder.
@@ -134,10 +134,10 @@ pub enum ReproduceError {
         source: io::Error,
     },
     /// Another process fills cells in this folder.
-    #[error("{}: another process is at work here; wait for it, or take another folder", .0.display())]
+    #[error("{}: another process is working here; wait for it, or choose another folder", .0.display())]
     Busy(PathBuf),
     /// A cell cannot be kept.
-    #[error("{}: cannot be kept; cells done before it are safe, and the same request goes on from there", path.display())]
+    #[error("{}: cannot be saved; cells done before it are safe, and the same request continues from there", path.display())]
     Keep {
         /// Its file.
         path: PathBuf,
@@ -145,7 +145,7 @@ pub enum ReproduceError {
         source: io::Error,
     },
     /// The caller asked to stop.
-    #[error("stopped on request; {done} of {of} cells are kept in {}, the same command goes on from there", out.display())]
+    #[error("stopped on request; {done} of {of} cells are kept in {}, the same command continues from there", out.display())]
     Stopped {
         /// How many cells are done.
         done: usize,
@@ -153,7 +153,7 @@ pub enum ReproduceError {
         of: usize,
         /// The folder that holds them.
         out: PathBuf,
-        /// The wish to stop.
+        /// The request to stop.
         source: Cancelled,
     },
 }

@@ -61,9 +61,9 @@ pub struct DatasetFindings {
     pub note: Option<String>,
     /// The name of its file.
     pub file: String,
-    /// The length of the validation part.
+    /// The length of the validation set.
     pub valid: String,
-    /// The length of the test part.
+    /// The length of the test set.
     pub test: String,
     /// The longest history that models of order look at.
     pub max_len: usize,
@@ -98,7 +98,7 @@ pub struct Row {
     pub marks: Option<[Mark; 3]>,
     /// Seconds of training, the mean of the runs in file order.
     pub train_seconds: Option<f64>,
-    /// The target on the validation part, iteration by iteration.
+    /// The target on the validation set, iteration by iteration.
     pub curve: Vec<Step>,
     /// Iterations that were configured.
     pub iterations: Option<u64>,
@@ -134,7 +134,7 @@ pub struct Step {
     pub stderr: Option<f64>,
 }
 
-/// NDCG and HR at 10 with their standard errors, and COV, as somebody published them.
+/// NDCG and HR at 10 with their standard errors, and COV, as they were published.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {

@@ -35,7 +35,7 @@ pub struct Request<'a> {
     pub data: &'a Path,
     /// The folder that keeps cells and studies.
     pub out: &'a Path,
-    /// Trials of a search for configurations; without it, those of the suite are taken.
+    /// Trials of a search for configurations; without it, those of the suite are used.
     pub trials: Option<usize>,
     /// The first seed; others follow it.
     pub seed: u64,

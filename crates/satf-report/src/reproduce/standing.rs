@@ -35,7 +35,7 @@ impl Figure {
         })
     }
 
-    /// A figure somebody published.
+    /// A published figure.
     pub fn published(value: f64, stderr: Option<f64>) -> Figure {
         Figure { value, stderr, lowest: value, highest: value }
     }

@@ -1,4 +1,4 @@
-//! What was done is kept: one file a finished cell, whole or not at all.
+//! What was done is kept: one file per finished cell, whole or not at all.
 //!
 //! A cell's name is for people; what decides whether it still holds is the identity in it, a hash of everything its result
 //! depends on. A cell that is damaged, or that is the answer to another question, is done again.
@@ -94,7 +94,7 @@ impl Store {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                tracing::warn!("{}: {error}; it is done again", path.display());
+                tracing::warn!("{}: {error}; it is computed again", path.display());
                 return None;
             }
         };
@@ -103,7 +103,7 @@ impl Store {
         match cell {
             Ok(cell) if cell.format != FORMAT || cell.identity != identity(asked) => {
                 tracing::debug!(
-                    "{}: was made from other data, settings or release; it is done again",
+                    "{}: was made from other data, settings or release; it is computed again",
                     path.display()
                 );
                 None
@@ -150,7 +150,7 @@ fn remove_torn(folder: &Path) {
 }
 
 fn damaged<T>(path: &Path, error: &serde_json::Error) -> Option<Cell<T>> {
-    tracing::warn!("{}: is damaged ({error}); it is done again", path.display());
+    tracing::warn!("{}: is damaged ({error}); it is computed again", path.display());
     None
 }
 

@@ -33,7 +33,7 @@ pub struct Suite {
     /// Seeds of shuffled ties and of random starts.
     #[serde(default = "usual_repeats")]
     pub(crate) repeats: usize,
-    /// Iterations beyond those configured that are scored on the validation part.
+    /// Iterations beyond those configured that are scored on the validation set.
     #[serde(default)]
     pub(crate) curve_iterations: usize,
     pub(crate) datasets: Vec<Dataset>,
@@ -58,7 +58,7 @@ pub(crate) struct Dataset {
     /// What a reader should know of it.
     #[serde(default)]
     pub(crate) note: Option<String>,
-    /// Files it may be found as: the first that is there is taken.
+    /// Files it may be found as: the first that exists is used.
     pub(crate) files: Vec<String>,
     /// Which rows of the same user and item are kept.
     #[serde(default = "all_rows", deserialize_with = "parsed")]
@@ -70,7 +70,7 @@ pub(crate) struct Dataset {
     pub(crate) valid: Offset,
     #[serde(deserialize_with = "parsed")]
     pub(crate) test: Offset,
-    /// Longest history that models of order look at.
+    /// Longest history that order-aware models look at.
     pub(crate) max_len: usize,
     /// The name its presets go by.
     #[serde(default)]
@@ -217,7 +217,7 @@ impl Suite {
         let names = self.datasets.iter().map(|dataset| &dataset.name);
         let models = self.models.iter().map(|model| slug(&model.name));
         for name in repeated(names.clone().map(|name| name.to_lowercase()).chain(models)) {
-            faults.push(format!("the name '{name}' is there twice; names tell cells apart"));
+            faults.push(format!("the name '{name}' is used twice; names tell cells apart"));
         }
         for dataset in &self.datasets {
             let Dataset { name, files, max_len, core, .. } = dataset;

@@ -1,4 +1,4 @@
-//! Configurations found by a search on the validation part, instead of those given.
+//! Configurations found by a search on the validation set, instead of those given.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ impl Search<'_> {
         shared.add_to(&mut base, &entry)?;
 
         let validation = found.log.cut(dataset, TiePolicy::File, 0, true)?;
-        let grid = Grid::new(&entry, &base, &space, &validation.train)?;
+        let grid = Grid::new(&entry, &base, &space, &validation.train, self.watcher)?;
         let asked = json!({
             "model": entry.name,
             "settings": base,

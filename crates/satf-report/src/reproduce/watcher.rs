@@ -67,7 +67,7 @@ impl Checkpoints for Keeping<'_> {
 
     fn resumed(&self, earlier: &[Iteration]) {
         if let Some(last) = earlier.last() {
-            self.watcher.narrate(&format!("training goes on after iteration {}", last.iteration));
+            self.watcher.narrate(&format!("training resumes after iteration {}", last.iteration));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What item factors in fewer bytes cost: size of the model file and scores on the test part, for LA-SATF on Beauty at the
+//! What item factors in fewer bytes cost: size of the model file and scores on the test set, for LA-SATF on Beauty at the
 //! paper's configuration, as a table in Markdown.
 //!
 //! `cargo run --release -p satf-results --bin quantization -- amz-beauty.csv.gz [file|shuffle]`

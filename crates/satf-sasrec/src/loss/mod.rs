@@ -24,7 +24,7 @@ pub enum Loss {
     Ce,
     /// Cross-entropy of the softmax over the item that followed and a random sample of others.
     SampledCe,
-    /// Binary cross-entropy of the item that followed and one random item the user never took, as in the paper.
+    /// Binary cross-entropy of the item that followed and one random item that the user does not have, as in the paper.
     Bce,
 }
 

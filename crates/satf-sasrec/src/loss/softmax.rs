@@ -7,7 +7,7 @@
 //! $$ \partial / \partial H = \mathrm{diag}(w / s)\, P\, C - w\, e^+, \qquad
 //!    \partial / \partial C = P^T \mathrm{diag}(w / s)\, H - w\, h \text{ at the item that followed:} $$
 //!
-//! three products of $2md$ operations a row, and one exponential a logit.
+//! three products of $2md$ operations per row, and one exponential per logit.
 //!
 //! Both sides are cut so small that rows, candidates and their logits stay in the cache of a core: a tile of rows goes through
 //! all candidates, a block of them after the other. Logits become exponentials of differences to the largest logit *so far*;
@@ -109,7 +109,7 @@ struct Outcome {
 struct Tile<'a, T> {
     hidden: &'a [T],
     targets: &'a [u32],
-    /// Exponentials: for every block its candidates, for every candidate one value a row.
+    /// Exponentials: for every block its candidates, for every candidate one value per row.
     exponentials: &'a mut [T],
     /// What was subtracted from the logits of every block, row by row; in the end the factors of the rows for that block.
     factors: &'a mut [T],
@@ -249,7 +249,7 @@ impl<T: Number> Softmax<'_, T> {
     }
 }
 
-/// Turns the logits of a block (for every candidate one value a row) into exponentials of their differences to the largest logit
+/// Turns the logits of a block (for every candidate one value per row) into exponentials of their differences to the largest logit
 /// of their row so far, and adds them to the sums. Where the largest logit grows, what was summed before is scaled down.
 fn exponentials<T: Number>(
     logits: &mut [T],

@@ -84,7 +84,11 @@ impl Column {
 
 /// The columns to take from a table, by the names and types of all it has. A prepared log says what its times mean, any other table
 /// has times of the calendar.
-pub(super) fn choose(path: &Path, schema: &Schema, wanted: &Wanted) -> Result<(Chosen, Columns), DataError> {
+pub(super) fn choose(
+    path: &Path,
+    schema: &Schema,
+    wanted: &Wanted<'_>,
+) -> Result<(Chosen, Columns), DataError> {
     let fields = schema.fields();
     let names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
     let chosen = columns::choose(path, &names, wanted)?;
@@ -170,10 +174,9 @@ pub(super) fn misfit(role: Role, data_type: &DataType) -> Option<&'static str> {
             "numbers, strings, dates or timestamps",
         ),
         Role::User | Role::Item => (is_id_type(data_type), "integers or strings"),
-        Role::History => (
-            is_history_type(data_type),
-            "lists of integers or strings, or lists of such lists (items taken together)",
-        ),
+        Role::History => {
+            (is_history_type(data_type), "lists of integers or strings, or lists of such lists (baskets)")
+        }
     };
     (!is_fit).then_some(expected)
 }

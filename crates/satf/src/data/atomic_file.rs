@@ -10,13 +10,18 @@ use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{self, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 /// Links that lead to links: so many are followed.
 const LONGEST_CHAIN: usize = 40;
 /// Names that are tried before a folder counts as one in which no file can be made.
 const ATTEMPTS: usize = 1000;
 const BUFFER: usize = 1 << 18;
+/// How often, and how far apart, a process whose memory ran out tries to remove its files.
+const LAST_ATTEMPTS: usize = 50;
+const LAST_WAIT: Duration = Duration::from_millis(10);
 
 /// The temporary files that this process is writing. Whoever makes, renames or removes one holds the lock.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -66,6 +71,28 @@ pub fn discard_unfinished() {
     std::mem::forget(files);
 }
 
+/// The same for a process whose memory ran out: without asking for any, and without waiting long for a thread that may be the one
+/// that calls. Whether the files are gone; if not, whoever writes the same files next removes them.
+pub fn discard_unfinished_if_free() -> bool {
+    for _ in 0..LAST_ATTEMPTS {
+        let files = match UNFINISHED.try_lock() {
+            Ok(files) => files,
+            Err(sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(sync::TryLockError::WouldBlock) => {
+                thread::sleep(LAST_WAIT);
+                continue;
+            }
+        };
+        let mut all_gone = true;
+        for file in files.iter() {
+            all_gone &= fs::remove_file(file).is_ok();
+        }
+        std::mem::forget(files);
+        return all_gone;
+    }
+    false
+}
+
 /// Where a file of this name lies: symbolic links are followed, also to where nothing is yet.
 pub(super) fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_owned();
@@ -75,7 +102,7 @@ pub(super) fn follow_links(path: &Path) -> io::Result<PathBuf> {
             Err(_) => return Ok(target),
         }
     }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link that leads to no end"))
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link in a loop of links"))
 }
 
 pub(super) fn folder_of(path: &Path) -> &Path {
@@ -99,7 +126,7 @@ impl Temporary {
         let refused = |reason: &str| io::Error::new(io::ErrorKind::InvalidInput, reason);
         let replaced = fs::metadata(&target).ok();
         if replaced.as_ref().is_some_and(|found| !found.is_file()) {
-            return Err(refused("it is there and is not a regular file"));
+            return Err(refused("it exists and is not a regular file"));
         }
         let Some(name) = target.file_name().filter(|_| !names_a_folder(&target)) else {
             return Err(refused("it is the name of a folder"));
@@ -110,7 +137,7 @@ impl Temporary {
             let folder = folder.display();
             let reason = match error.kind() {
                 io::ErrorKind::NotFound => format!("there is no folder {folder}"),
-                kind => format!("no file can be made in {folder}: {kind}"),
+                kind => format!("no file can be created in {folder}: {kind}"),
             };
             io::Error::new(error.kind(), reason)
         })?;
@@ -164,7 +191,10 @@ fn create(folder: &Path, prefix: &str, replaced: Option<&Metadata>) -> io::Resul
     for _ in 0..ATTEMPTS {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("{prefix}{process}-{number}.tmp"));
+        let listed = path.clone();
         let mut files = unfinished();
+        // Memory that runs out does so before the file is there, not between its making and its listing.
+        files.reserve(1);
         let file = match options.open(&path) {
             Ok(file) => file,
             // Left by a process of the same number.
@@ -179,7 +209,7 @@ fn create(folder: &Path, prefix: &str, replaced: Option<&Metadata>) -> io::Resul
             Err(TryLockError::Error(_)) => false,
         };
         if !is_lost {
-            files.push(path.clone());
+            files.push(listed);
             return Ok((file, path));
         }
     }
@@ -325,7 +355,7 @@ mod tests {
         assert_eq!(names(folder.path()), ["deep", "file", "first"]);
         assert_eq!(names(&at("deep")), ["second"]);
         symlink("loop", at("loop")).unwrap();
-        assert!(write(&at("loop"), b"x").unwrap_err().to_string().contains("no end"));
+        assert!(write(&at("loop"), b"x").unwrap_err().to_string().contains("loop of links"));
     }
 
     #[cfg(unix)]

@@ -33,7 +33,7 @@ impl Boost {
     }
 }
 
-/// Reads boosts from a CSV or TSV file, plain, gzip or zstd: a column with the item and one with its boost, told by their names, or the
+/// Reads boosts from a CSV or TSV file, plain, gzip or zstd: a column with the item and one with its boost, found by their names, or the
 /// first two. Items come as they are written there, in the order of the file. An empty file holds none. The monitor may stop the
 /// reading.
 pub fn read_boosts(path: &Path, monitor: &dyn Monitor) -> Result<Vec<(String, Boost)>, DataError> {

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::Path;
 
 use super::error::shown;
-use super::{DataError, ReadOptions, time};
-use crate::interactions::Clock;
+use super::{DataError, FirstRow, ReadOptions, time};
+use crate::interactions::{Clock, Id, Ids};
 
 /// What a column is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,32 +54,34 @@ const HISTORY_NAMES: &[&str] =
 
 /// What is looked for in a file.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct Wanted<'c> {
     /// What the caller says about the file.
     pub(super) options: ReadOptions,
     /// The number of the first row of a prepared log whose times are row numbers.
     pub(super) first_number: i64,
-    purpose: Purpose,
+    purpose: Purpose<'c>,
 }
 
 #[derive(Clone, Debug)]
-enum Purpose {
+enum Purpose<'c> {
     /// Rows of user, item and time.
     Log,
     /// Rows of user, item and, if there is one, time; or of user and whole history.
     Histories {
         /// The column of histories that the caller asks for.
         column: Option<String>,
+        /// The items that are known.
+        catalog: &'c Ids,
     },
 }
 
-impl Wanted {
+impl<'c> Wanted<'c> {
     pub(super) fn log(options: &ReadOptions, first_number: i64) -> Self {
         Wanted { options: options.clone(), first_number, purpose: Purpose::Log }
     }
 
-    pub(super) fn histories(options: &ReadOptions, column: Option<&str>) -> Self {
-        let purpose = Purpose::Histories { column: column.map(Into::into) };
+    pub(super) fn histories(options: &ReadOptions, column: Option<&str>, catalog: &'c Ids) -> Self {
+        let purpose = Purpose::Histories { column: column.map(Into::into), catalog };
         Wanted { options: options.clone(), first_number: 0, purpose }
     }
 
@@ -88,10 +90,21 @@ impl Wanted {
         matches!(self.purpose, Purpose::Histories { .. })
     }
 
+    /// Whether an item of this name is known.
+    fn knows(&self, item: &str) -> bool {
+        matches!(self.purpose, Purpose::Histories { catalog, .. } if catalog.find(Id::Text(item)).is_some())
+    }
+
+    /// Whether a column of this name was asked for.
+    fn asks_for(&self, name: &str) -> bool {
+        let roles = [Role::User, Role::Item, Role::Time, Role::History];
+        roles.iter().any(|&role| self.column(role) == Some(name))
+    }
+
     /// The column the caller asks for in a role.
     fn column(&self, role: Role) -> Option<&str> {
         match (&self.purpose, role) {
-            (Purpose::Histories { column }, Role::History) => column.as_deref(),
+            (Purpose::Histories { column, .. }, Role::History) => column.as_deref(),
             _ => self.options.column(role),
         }
     }
@@ -156,7 +169,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// The columns that are taken, and what for.
+    /// The columns that are used, and what for.
     pub(super) fn by_role(self) -> impl Iterator<Item = (Role, usize)> {
         let item = if self.is_whole { Role::History } else { Role::Item };
         [(Role::User, Some(self.user)), (item, Some(self.item)), (Role::Time, self.time)]
@@ -215,18 +228,14 @@ pub(super) fn normalized(name: &str) -> String {
 /// The caller knows; else a row with a name that was asked for does, and a row of three or more columns without a time. A row of two
 /// columns has no time that could tell it from a header, and words such as `book` or `u` are ids as well: it is a header if it
 /// names a user and an item, or holds a name that no id is likely to have, such as `user_id`.
-pub(super) fn is_header(names: &[String], wanted: &Wanted) -> bool {
+fn is_header(names: &[String], wanted: &Wanted<'_>) -> bool {
     if let Some(told) = wanted.options.header {
         return told;
     }
     if names.iter().any(|name| time::looks_like_time(name.as_bytes())) {
         return false;
     }
-    let roles = [Role::User, Role::Item, Role::Time, Role::History];
-    let is_asked_for = roles
-        .iter()
-        .filter_map(|&role| wanted.column(role))
-        .any(|asked| names.iter().any(|name| name == asked));
+    let is_asked_for = names.iter().any(|name| wanted.asks_for(name));
     let names_both = common(names, Role::User).is_some() && common(names, Role::Item).is_some();
     let names_history = wanted.is_histories() && common(names, Role::History).is_some();
     is_asked_for
@@ -234,6 +243,35 @@ pub(super) fn is_header(names: &[String], wanted: &Wanted) -> bool {
         || names_both
         || names_history
         || names.iter().any(|name| is_sure_name(name))
+}
+
+/// What the first row of a file is: whether it names the columns, and the row itself where that is a guess.
+///
+/// A header such as `u,game` may be a user and an item as well. Where histories are wanted, an item that is known tells; else it is
+/// taken for a header.
+pub(super) fn judge_first_row(
+    path: &Path,
+    names: &[String],
+    wanted: &Wanted<'_>,
+) -> (bool, Option<FirstRow>) {
+    if !is_header(names, wanted) {
+        return (false, None);
+    }
+    // A row of more columns has a time, unless none is looked for, and a header has none.
+    let could_be_event = names.len() == 2 || wanted.options.order_is_time;
+    let is_sure = wanted.options.header.is_some()
+        || names.iter().any(|name| wanted.asks_for(name) || is_sure_name(name))
+        || (has(names, &["user"]) && has(names, &["item", "items", "history"]));
+    if is_sure || !could_be_event {
+        return (true, None);
+    }
+    let unnamed = choose_unnamed(path, names.len(), wanted);
+    let is_header = !unnamed.is_ok_and(|event| wanted.knows(&names[event.item]));
+    (is_header, Some(FirstRow { fields: names.to_vec(), is_header }))
+}
+
+fn has(names: &[String], words: &[&str]) -> bool {
+    names.iter().any(|name| words.contains(&normalized(name).as_str()))
 }
 
 /// Whether `name` is a common name that is a name only: made of two words, the second of which says what it stands for.
@@ -247,7 +285,7 @@ pub(super) fn is_sure_name(name: &str) -> bool {
 /// Chooses among named columns: those asked for, else those with common names.
 ///
 /// Two columns, none of them a time, are a user and an item in order of time. Histories need no times.
-pub(super) fn choose(path: &Path, names: &[String], wanted: &Wanted) -> Result<Chosen, DataError> {
+pub(super) fn choose(path: &Path, names: &[String], wanted: &Wanted<'_>) -> Result<Chosen, DataError> {
     let options = &wanted.options;
     let history = wanted.history(path, names)?;
     let user = required(path, names, wanted, Role::User)?;
@@ -264,7 +302,7 @@ pub(super) fn choose(path: &Path, names: &[String], wanted: &Wanted) -> Result<C
 }
 
 /// Chooses among `count` columns without names: those asked for by number, else the usual order.
-pub(super) fn choose_unnamed(path: &Path, count: usize, wanted: &Wanted) -> Result<Chosen, DataError> {
+pub(super) fn choose_unnamed(path: &Path, count: usize, wanted: &Wanted<'_>) -> Result<Chosen, DataError> {
     let options = &wanted.options;
     let numbers: Vec<String> = (1..=count).map(|number| number.to_string()).collect();
     let usual = |role: Role| match (role, count) {
@@ -288,7 +326,7 @@ pub(super) fn choose_unnamed(path: &Path, count: usize, wanted: &Wanted) -> Resu
     Ok(Chosen { user: position(Role::User)?, item: position(Role::Item)?, time, is_whole: false })
 }
 
-fn required(path: &Path, names: &[String], wanted: &Wanted, role: Role) -> Result<usize, DataError> {
+fn required(path: &Path, names: &[String], wanted: &Wanted<'_>, role: Role) -> Result<usize, DataError> {
     let wanted = wanted.column(role);
     let found = match wanted {
         Some(wanted) => named(names, wanted),
@@ -348,8 +386,9 @@ mod tests {
 
     #[test]
     fn a_header_of_two_columns_names_both_or_has_a_name_that_no_id_has() {
+        let catalog = Ids::Texts(Vec::new());
         let log = Wanted::log(&ReadOptions::default(), 0);
-        let histories = Wanted::histories(&ReadOptions::default(), None);
+        let histories = Wanted::histories(&ReadOptions::default(), None, &catalog);
         for names in [["ann", "book"], ["u", "tent"], ["ann", "game"], ["client", "7"], ["x", "session"]] {
             assert!(!is_header(&owned(&names), &log) && !is_header(&owned(&names), &histories), "{names:?}");
         }
@@ -359,13 +398,47 @@ mod tests {
         assert!(is_header(&owned(&["ann", "history"]), &histories));
         assert!(!is_header(&owned(&["ann", "history"]), &log));
         let told = ReadOptions { header: Some(false), ..ReadOptions::default() };
-        assert!(!is_header(&owned(&["user", "item"]), &Wanted::histories(&told, None)));
+        assert!(!is_header(&owned(&["user", "item"]), &Wanted::histories(&told, None, &catalog)));
+    }
+
+    #[test]
+    fn a_row_that_may_be_a_header_or_an_event_is_told_of() {
+        let catalog = Ids::Texts(vec!["game".into()]);
+        let options = ReadOptions::default();
+        let ordered = ReadOptions { order_is_time: true, ..ReadOptions::default() };
+        let log = Wanted::log(&options, 0);
+        let histories = Wanted::histories(&options, None, &catalog);
+        let judge = |names: &[&str], wanted: &Wanted<'_>| {
+            let (is_header, told) = judge_first_row(Path::new("log"), &owned(names), wanted);
+            assert!(
+                told.as_ref().is_none_or(|told| told.is_header == is_header && told.fields == owned(names))
+            );
+            (is_header, told.is_some())
+        };
+        // What is known is an item; what is not known may still be one.
+        assert_eq!(judge(&["u", "game"], &histories), (false, true));
+        assert_eq!(judge(&["u", "game"], &log), (true, true));
+        assert_eq!(judge(&["u", "book"], &histories), (true, true));
+        assert_eq!(judge(&["u", "items"], &histories), (true, true));
+        assert_eq!(judge(&["u", "game", "red"], &Wanted::log(&ordered, 0)), (true, true));
+        // There is no doubt about these.
+        for names in [&["user_id", "game"][..], &["user", "item"], &["u", "game", "t"], &["User", "Items"]] {
+            assert_eq!(judge(names, &histories), (true, false), "{names:?}");
+        }
+        assert_eq!(judge(&["ann", "tent"], &histories), (false, false));
+        for is_header in [true, false] {
+            let told = ReadOptions { header: Some(is_header), ..ReadOptions::default() };
+            assert_eq!(judge(&["u", "game"], &Wanted::histories(&told, None, &catalog)), (is_header, false));
+        }
+        let named = ReadOptions { item_column: Some("game".into()), ..ReadOptions::default() };
+        assert_eq!(judge(&["u", "game"], &Wanted::histories(&named, None, &catalog)), (true, false));
     }
 
     #[test]
     fn histories_are_whole_in_a_column_or_rows_with_or_without_times() {
-        let plain = Wanted::histories(&ReadOptions::default(), None);
-        let asked = Wanted::histories(&ReadOptions::default(), Some("basket"));
+        let catalog = Ids::Texts(Vec::new());
+        let plain = Wanted::histories(&ReadOptions::default(), None, &catalog);
+        let asked = Wanted::histories(&ReadOptions::default(), Some("basket"), &catalog);
         let choose = |names: &[&str], wanted: &Wanted| choose(Path::new("log"), &owned(names), wanted);
         let whole = Chosen { user: 0, item: 1, time: None, is_whole: true };
         assert_eq!(choose(&["user", "history", "item_id"], &plain).unwrap(), whole);

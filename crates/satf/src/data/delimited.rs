@@ -10,7 +10,7 @@ use super::history_text::{Cell, Words};
 use super::records::{Record, Records, Splitting};
 use super::rows::{Next, Row};
 use super::source::Source;
-use super::{DataError, Format};
+use super::{DataError, FirstRow, Format};
 
 /// Which columns to take, and how many a row must have.
 struct Layout {
@@ -24,13 +24,18 @@ pub(super) struct DelimitedRows<'a> {
     source: Source<'a>,
     path: PathBuf,
     format: Format,
-    wanted: Wanted,
+    wanted: Wanted<'a>,
     records: Records,
     layout: Option<Layout>,
+    doubtful: Option<FirstRow>,
 }
 
 impl<'a> DelimitedRows<'a> {
-    pub(super) fn open(mut source: Source<'a>, format: Format, wanted: Wanted) -> Result<Self, DataError> {
+    pub(super) fn open(
+        mut source: Source<'a>,
+        format: Format,
+        wanted: Wanted<'a>,
+    ) -> Result<Self, DataError> {
         let has_times = !wanted.options.order_is_time;
         let fixed = |time: Option<usize>, count: usize| {
             let chosen = Chosen { user: 0, item: 1, time: time.filter(|_| has_times), is_whole: false };
@@ -47,7 +52,12 @@ impl<'a> DelimitedRows<'a> {
             }
         };
         let path = source.path().to_owned();
-        Ok(DelimitedRows { source, path, format, wanted, records: Records::new(splitting), layout })
+        let records = Records::new(splitting);
+        Ok(DelimitedRows { source, path, format, wanted, records, layout, doubtful: None })
+    }
+
+    pub(super) fn doubtful_first_row(&self) -> Option<&FirstRow> {
+        self.doubtful.as_ref()
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -72,9 +82,10 @@ impl<'a> DelimitedRows<'a> {
             let layout = if let Some(layout) = &self.layout {
                 layout
             } else {
-                let (layout, is_header) = lay_out(record, &self.path, self.format, &self.wanted)?;
-                let layout = self.layout.insert(layout);
-                if is_header {
+                let first = lay_out(record, &self.path, self.format, &self.wanted)?;
+                let layout = self.layout.insert(first.layout);
+                self.doubtful = first.doubtful;
+                if first.is_header {
                     continue;
                 }
                 layout
@@ -101,13 +112,16 @@ impl<'a> DelimitedRows<'a> {
     }
 }
 
+/// What the first record tells.
+struct First {
+    layout: Layout,
+    is_header: bool,
+    /// The record, if it may be either a header or an event.
+    doubtful: Option<FirstRow>,
+}
+
 /// Finds the columns from the first record, and whether that is a header.
-fn lay_out(
-    record: Record<'_>,
-    path: &Path,
-    format: Format,
-    wanted: &Wanted,
-) -> Result<(Layout, bool), DataError> {
+fn lay_out(record: Record<'_>, path: &Path, format: Format, wanted: &Wanted<'_>) -> Result<First, DataError> {
     let names: Vec<String> = (0..record.len())
         .map(|at| {
             let name = String::from_utf8_lossy(record.field(at)).into_owned();
@@ -117,7 +131,10 @@ fn lay_out(
             }
         })
         .collect();
-    let is_header = format == Format::RecBole || columns::is_header(&names, wanted);
+    let (is_header, doubtful) = match format {
+        Format::RecBole => (true, None),
+        _ => columns::judge_first_row(path, &names, wanted),
+    };
     let (chosen, columns) = if is_header {
         let chosen = columns::choose(path, &names, wanted)?;
         (chosen, Columns::named(chosen, &names))
@@ -125,5 +142,6 @@ fn lay_out(
         let chosen = columns::choose_unnamed(path, names.len(), wanted)?;
         (chosen, Columns::numbered(chosen))
     };
-    Ok((Layout { chosen, columns, count: names.len() }, is_header))
+    let layout = Layout { chosen, columns, count: names.len() };
+    Ok(First { layout, is_header, doubtful })
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a file, said so that it can be put right.
+//! What can be wrong with a file, worded so that it can be fixed.
 
 use std::fmt;
 use std::io;
@@ -38,7 +38,16 @@ pub enum DataError {
         /// The file, or none if no file was given.
         path: Option<PathBuf>,
     },
-    /// The content fits no format that can be told by content.
+    /// The only row of a file may be a header or an event, and is taken for a header.
+    #[error("{}: no rows but the first ({}), which is taken for the names of the columns\nhint: {}",
+        path.display(), fields.join(", "), DataHint::GiveHeader)]
+    OnlyFirstRow {
+        /// The file.
+        path: PathBuf,
+        /// What stands in its columns.
+        fields: Vec<String>,
+    },
+    /// The content fits none of the formats that are detected by content.
     #[error("{}: cannot tell the format: {found}\nhint: {}", path.display(), DataHint::GiveFormat)]
     UnknownFormat {
         /// The file.
@@ -91,7 +100,7 @@ pub enum DataError {
         hint: Option<DataHint>,
     },
     /// More rows are bad than may be.
-    #[error("more than {allowed} bad rows, which is all that may be skipped; the last one: {last}")]
+    #[error("more than {allowed} bad rows, the most that may be skipped; the last one: {last}")]
     TooManyBadRows {
         /// How many were allowed.
         allowed: u64,
@@ -108,7 +117,7 @@ pub enum DataError {
         /// The last whole line that came out.
         line: u64,
     },
-    /// A compressed file cannot be unpacked.
+    /// A compressed file cannot be decompressed.
     #[error("{}: the {compression} file is corrupt after line {line}: {reason}", path.display())]
     Corrupt {
         /// The file.
@@ -120,18 +129,18 @@ pub enum DataError {
         /// What the decoder says.
         reason: Box<str>,
     },
-    /// A zstd file whose window is larger than what may be kept in memory to unpack it.
-    #[error("{}: the zstd file refers further back than {} and is not unpacked for it\n\
-        hint: unpack it by hand, or pack it with a smaller window", path.display(), ByteSize(*limit))]
+    /// A zstd file whose window is larger than what may be kept in memory to decompress it.
+    #[error("{}: the zstd file needs a window of more than {} and is refused\n\
+        hint: decompress it by hand, or compress it with a smaller window", path.display(), ByteSize(*limit))]
     WindowTooLarge {
         /// The file.
         path: PathBuf,
         /// The largest window in bytes.
         limit: u64,
     },
-    /// Something follows what was packed.
-    #[error("{}: bytes that are not {compression} follow the {compression} data, which ends whole after line {line}{}\n\
-        hint: was something appended to it? unpack it by hand, look at its end, and give the unpacked file", path.display(),
+    /// Something follows the compressed data.
+    #[error("{}: bytes that are not {compression} follow the {compression} data, which ends after line {line}{}\n\
+        hint: was something appended to it? decompress it by hand, look at its end, and give the decompressed file", path.display(),
         begin.as_ref().map(|begin| format!("; they begin with {begin}")).unwrap_or_default())]
     Trailing {
         /// The file.
@@ -181,32 +190,43 @@ pub enum DataError {
         limit: u64,
     },
     /// The log is larger than the memory there is.
-    #[error("the log does not fit into memory: {count} {what} are read, and there are no {} for more of them", ByteSize(*bytes))]
+    #[error("the log does not fit into memory: {count} {what} have been read, and the {} for more of them are not available", ByteSize(*bytes))]
     NoRoom {
         /// `users`, `items` or `rows`.
         what: &'static str,
         /// How many are read.
         count: usize,
-        /// Bytes that were asked for in vain.
+        /// Bytes that could not be allocated.
         bytes: u64,
     },
     /// A Parquet file that cannot be decoded.
-    #[error("{}: not a whole, valid Parquet file: {reason}", path.display())]
+    #[error("{}: not a complete, valid Parquet file: {reason}", path.display())]
     Parquet {
         /// The file.
         path: PathBuf,
         /// What the decoder says.
         reason: Box<str>,
     },
+    /// A Parquet file with a column in a codec that is not read here.
+    #[error("{}: the column {column} is packed with {codec}, which is not read here; write it again with zstd, snappy, gzip or lz4",
+        path.display())]
+    ParquetCodec {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// The codec.
+        codec: &'static str,
+    },
     /// A Parquet file that comes through a pipe.
-    #[error("{}: Parquet is read from its end, which a pipe cannot give; save it to a file and name that file",
+    #[error("{}: Parquet is read from its end, which a pipe cannot do; save it to a file and give that file",
         path.display())]
     NotSeekable {
         /// The pipe.
         path: PathBuf,
     },
     /// A Parquet file from a reader, too large to be held in memory.
-    #[error("{}: Parquet is read from its end, so a reader's is held in memory, but no more than {} of it; save it to a file",
+    #[error("{}: Parquet is read from its end, so what comes from a reader is held in memory, but at most {} of it; save it to a file",
         path.display(), ByteSize(*limit))]
     TooLargeToBuffer {
         /// What is read.
@@ -251,6 +271,7 @@ impl DataError {
             DataError::UnknownColumn { role, .. } => Some(DataHint::GiveColumn(*role)),
             DataError::BadRow { hint, .. } => *hint,
             DataError::TooManyBadRows { last, .. } => last.hint(),
+            DataError::OnlyFirstRow { .. } => Some(DataHint::GiveHeader),
             DataError::MixedTimeUnits { .. } => Some(DataHint::GiveTimeUnit),
             DataError::MixedClocks { .. } => Some(DataHint::OrderIsTime),
             _ => None,

@@ -14,8 +14,8 @@ pub(super) const EVENTS: &str = "pushed events";
 
 /// The time of an event: a number, a date, or a [`Timestamp`].
 ///
-/// Numbers and texts are read as those of a file are: numbers count from 1970 in a [`TimeUnit`] that is told by their magnitude unless
-/// somebody says it, texts are numbers or dates of ISO 8601 (`2024-05-17`, `2024-05-17T10:11:12Z`).
+/// Numbers and texts are read as those of a file are: numbers count from 1970 in a [`TimeUnit`] that is guessed from their magnitude unless
+/// it is given, texts are numbers or dates of ISO 8601 (`2024-05-17`, `2024-05-17T10:11:12Z`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EventTime<'a> {
@@ -77,8 +77,8 @@ impl From<Timestamp> for EventTime<'_> {
 }
 
 impl OwnedHistory {
-    /// Items with the times they were taken at, in any order, the times read as those of a log are. Items with equal times were taken
-    /// together and keep their order.
+    /// Items with the times of their events, in any order, the times read as those of a log are. Items with equal times form a
+    /// basket and keep their order.
     pub fn from_timed<'t>(
         catalog: &Ids,
         events: impl IntoIterator<Item = (impl AsId, impl Into<EventTime<'t>>)>,

@@ -1,4 +1,4 @@
-//! The formats of raw logs, and how to tell them by content.
+//! The formats of raw logs, and how they are detected by content.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use crate::choice::{UnknownChoice, choose};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// `user::item::rating::timestamp`, one a line.
+    /// `user::item::rating::timestamp`, one per line.
     MovieLens,
     /// Columns between commas (or `;`, `|`), with or without a header.
     Csv,
@@ -86,7 +86,7 @@ impl FromStr for Format {
 }
 
 /// The format of a file, from its first line that is not blank.
-pub(super) fn detect(source: &mut Source<'_>, wanted: &Wanted) -> Result<Format, DataError> {
+pub(super) fn detect(source: &mut Source<'_>, wanted: &Wanted<'_>) -> Result<Format, DataError> {
     if source.is_parquet() {
         return Ok(Format::Parquet);
     }

@@ -7,7 +7,7 @@ use super::{Format, Role, TimeUnit};
 /// What the caller can do about a [`DataError`](super::DataError).
 ///
 /// Its text names fields of [`ReadOptions`](super::ReadOptions) and ends the text of the error, after `hint: `. A program with
-/// options of its own says it in its own words instead.
+/// options of its own words it differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataHint {
@@ -21,6 +21,8 @@ pub enum DataHint {
     GiveTimeUnit,
     /// Read every file without its times: the order of the rows is the time.
     OrderIsTime,
+    /// Say that the first row is an event.
+    GiveHeader,
 }
 
 impl fmt::Display for DataHint {
@@ -39,6 +41,7 @@ impl fmt::Display for DataHint {
             }
             DataHint::GiveTimeUnit => write!(f, "give the time_unit ({})", TimeUnit::told_names()),
             DataHint::OrderIsTime => f.write_str("order_is_time reads every file without its times"),
+            DataHint::GiveHeader => f.write_str("if it is an event, set header to false"),
         }
     }
 }

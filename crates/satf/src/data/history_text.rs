@@ -22,9 +22,9 @@ pub struct HistoryTextError {
 
 /// Reads a history as people write it, oldest item first, and names every id that the catalogue does not know to `unknown`.
 ///
-/// Ids stand between commas, and `+` joins items that were taken together: `tent,mug+stove`. Spaces around an id do not count, unless
-/// the catalogue knows the id with them, and an id that the catalogue knows is not taken apart at a `+`. A JSON list holds any
-/// id as it is: `["tent", ["mug", "stove"]]`, where a list within the list was taken together.
+/// Ids stand between commas, and `+` joins items of one basket: `tent,mug+stove`. Spaces around an id do not count, unless
+/// the catalogue knows the id with them, and an id that the catalogue knows is not split at a `+`. A JSON list holds any
+/// id as it is: `["tent", ["mug", "stove"]]`, where a list within the list is a basket.
 pub fn parse_history(
     text: &str,
     catalog: &Ids,
@@ -140,7 +140,7 @@ impl IdList for JsonList<'_> {
     }
 }
 
-/// An item, or items that were taken together.
+/// An item, or the items of a basket.
 pub(super) enum JsonEntry<'t> {
     One(JsonId<'t>),
     Together(Vec<JsonId<'t>>),
@@ -158,7 +158,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
     type Value = JsonEntry<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an id (an integer or a string), or a list of ids taken together")
+        f.write_str("an id (an integer or a string), or a list of ids (a basket)")
     }
 
     fn visit_i64<E: Error>(self, id: i64) -> Result<JsonEntry<'de>, E> {

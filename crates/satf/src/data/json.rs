@@ -74,7 +74,7 @@ impl Keys {
 /// The rows of a file of JSON objects. Where histories are wanted, a list of ids is a history of its own, and its user is its number from 1.
 pub(super) struct JsonRows<'a> {
     texts: JsonTexts<'a>,
-    wanted: Wanted,
+    wanted: Wanted<'a>,
     known: Option<(Keys, Columns)>,
     /// What a value is expected to be.
     expected: &'static str,
@@ -82,7 +82,7 @@ pub(super) struct JsonRows<'a> {
 }
 
 impl<'a> JsonRows<'a> {
-    pub(super) fn open(source: Source<'a>, format: Format, wanted: Wanted) -> Result<Self, DataError> {
+    pub(super) fn open(source: Source<'a>, format: Format, wanted: Wanted<'a>) -> Result<Self, DataError> {
         let known = (format == Format::Amazon).then(|| {
             let keys = Keys::fixed("reviewerID", "asin", "unixReviewTime", &wanted.options);
             let columns = keys.columns();

@@ -1,4 +1,4 @@
-//! JSON values one after the other: one a line, or the elements of one list, which may be of any length.
+//! JSON values one after the other: one per line, or the elements of one list, which may be of any length.
 
 use std::path::Path;
 

@@ -13,7 +13,7 @@ use crate::interactions::{Clock, Interaction, Interactions, ItemIndex, Timestamp
 /// The most users, items or rows of a log: the largest `u32` marks "none" in places.
 pub(super) const MOST: usize = u32::MAX as usize - 1;
 
-/// Why a row was not taken.
+/// Why a row was not accepted.
 pub(super) enum Rejection {
     /// The row is bad.
     Row(Box<Fault>),

@@ -80,7 +80,7 @@ impl LogBuilder {
         LogBuilder::with_options(ReadOptions::default())
     }
 
-    /// An empty log for which somebody says how events are to be read. What concerns files alone plays no part for others.
+    /// An empty log with options for how events are read. Options that concern files have no effect on other events.
     pub fn with_options(options: ReadOptions) -> Self {
         let columns = |clock: Clock| {
             let time = (clock == Clock::Calendar).then(|| "time".into());
@@ -100,7 +100,7 @@ impl LogBuilder {
         }
     }
 
-    /// Adds an event: who took what, when. Events may come in any order; those with equal times keep theirs.
+    /// Adds an event: a user, an item and a time. Events may come in any order; those with equal times keep theirs.
     ///
     /// If [`ReadOptions::order_is_time`], the time plays no part.
     pub fn push<'t>(
@@ -219,10 +219,11 @@ impl LogBuilder {
         }
         let taken = (ledger.num_rows() - rows_before) as u64;
         if taken == 0 {
-            return Err(DataError::NoRows { path: Some(path) });
+            return Err(rows.no_rows());
         }
         self.report.text_bytes += rows.text_bytes();
-        self.report.files.push(FileReport { path, format, rows: taken });
+        let doubtful_first_row = rows.doubtful_first_row().cloned();
+        self.report.files.push(FileReport { path, format, rows: taken, doubtful_first_row });
         Ok(())
     }
 
@@ -271,7 +272,7 @@ fn take(
 }
 
 impl Interactions {
-    /// A log of these events: who took what, when. [`LogBuilder`] takes them from elsewhere, and one by one.
+    /// A log of these events: user, item, time. [`LogBuilder`] takes them from elsewhere, and one by one.
     ///
     /// ```
     /// use satf::Interactions;

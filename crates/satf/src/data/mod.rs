@@ -8,7 +8,7 @@
 //!
 //! Ids are kept as given. In text formats, where nothing tells a number from a string, a column holds integers if
 //! the id in its first row is one in its shortest spelling (`7`, not `007`); JSON, Python and Parquet say it
-//! themselves. Times become microseconds since 1970 in UTC; a time without a zone is taken as UTC.
+//! themselves. Times become microseconds since 1970 in UTC; a time without a zone is read as UTC.
 
 mod arrow;
 mod atomic_file;
@@ -24,6 +24,7 @@ mod gzip;
 mod hint;
 mod history_text;
 mod interner;
+mod item_table;
 mod json;
 mod json_texts;
 mod ledger;
@@ -49,7 +50,7 @@ use std::path::PathBuf;
 #[doc(no_inline)]
 pub use {arrow_array, arrow_schema};
 
-pub use atomic_file::{check_writable, discard_unfinished, write_atomically};
+pub use atomic_file::{check_writable, discard_unfinished, discard_unfinished_if_free, write_atomically};
 pub use boosts::{Boost, read_boosts};
 pub use columns::Role;
 pub use error::{DataError, Place, Position};
@@ -58,8 +59,9 @@ pub use file_identity::FileIdentity;
 pub use format::Format;
 pub use hint::DataHint;
 pub use history_text::{HistoryTextError, parse_history};
+pub use item_table::{ItemTable, read_item_table};
 pub use log_builder::LogBuilder;
-pub use options::{FileReport, IdType, ReadOptions, ReadReport, TimeUnit};
+pub use options::{FileReport, FirstRow, IdType, ReadOptions, ReadReport, TimeUnit};
 pub use recommendations::{
     ExplanationRow, RecommendationColumns, RecommendationFormat, RecommendationRow, RecommendationWriter,
 };
@@ -69,6 +71,7 @@ pub use user_histories::{HistoryOptions, UserHistories, UserHistory};
 pub use write::{LogFormat, write_log};
 
 pub(crate) use arrow::{moments, texts};
+pub(crate) use parquet::{check_codecs, guarded};
 pub(crate) use source::{Content, read_content};
 
 use crate::interactions::Interactions;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::Format;
 use crate::choice::{UnknownChoice, choose};
 
-/// How to read a log. The default finds everything out by itself.
+/// How to read a log. By default, everything is detected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
     /// The format of every file; by content if none.
@@ -61,7 +61,7 @@ impl TimeUnit {
         TimeUnit::Nanoseconds,
     ];
 
-    /// Every unit that numbers can be told to be in, for messages.
+    /// Every unit that can be given for numbers, for messages.
     pub(super) fn told_names() -> String {
         let [_, told @ .., last] = TimeUnit::ALL.map(TimeUnit::name);
         format!("{} or {last}", told.join(", "))
@@ -138,7 +138,7 @@ impl FromStr for IdType {
 pub struct ReadReport {
     /// Every file, in the order read.
     pub files: Vec<FileReport>,
-    /// Bytes of text in all files, unpacked (the size of the file for Parquet).
+    /// Bytes of text in all files, decompressed (the size of the file for Parquet).
     pub text_bytes: u64,
     /// How many bad rows were left out.
     pub skipped_rows: u64,
@@ -151,8 +151,19 @@ pub struct ReadReport {
 pub struct FileReport {
     /// The file.
     pub path: PathBuf,
-    /// Its format, told or found out.
+    /// Its format, given or detected.
     pub format: Format,
     /// Rows taken from it.
     pub rows: u64,
+    /// What its first row was taken for, if it may be either a header or an event.
+    pub doubtful_first_row: Option<FirstRow>,
+}
+
+/// A first row such as `u,game`, which may name the columns and may be an event. [`ReadOptions::header`] says which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstRow {
+    /// What stands in its columns.
+    pub fields: Vec<String>,
+    /// Whether it was taken for a header. If not, it was taken for an event.
+    pub is_header: bool,
 }

@@ -287,7 +287,7 @@ fn spell_out(raw: &[u8], out: &mut Vec<u8>) -> Result<(), SyntaxError> {
             }
         };
         let character =
-            code.and_then(char::from_u32).ok_or_else(|| error("an escape that is no character"))?;
+            code.and_then(char::from_u32).ok_or_else(|| error("an escape that is not a character"))?;
         out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
         at += length;
     }

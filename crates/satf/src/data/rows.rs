@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::DataError;
 use super::columns::{Columns, Wanted};
 use super::delimited::DelimitedRows;
 use super::error::{Fault, Position};
@@ -12,6 +11,7 @@ use super::json::JsonRows;
 use super::parquet::ParquetRows;
 use super::source::Source;
 use super::steam::SteamRows;
+use super::{DataError, FirstRow};
 use crate::monitor::Monitor;
 
 /// A row as its file has it.
@@ -28,7 +28,7 @@ pub(super) struct Row<'r> {
 pub(super) enum Next<T> {
     /// A row, and what was made of it.
     Row(T),
-    /// A row that cannot be taken apart, and where it stands.
+    /// A row that cannot be split into columns, and where it stands.
     Bad(Position, Box<Fault>),
     /// Nothing.
     End,
@@ -43,10 +43,10 @@ pub(super) enum Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Begins to read; the format is told by content if nobody says it.
+    /// Begins to read; the format is detected by content if none is given.
     pub(super) fn open(
         mut source: Source<'a>,
-        wanted: Wanted,
+        wanted: Wanted<'a>,
         monitor: &'a dyn Monitor,
     ) -> Result<(Self, Format), DataError> {
         let format = match wanted.options.format {
@@ -80,6 +80,23 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// What the first row was taken for, if it may be either a header or an event.
+    pub(super) fn doubtful_first_row(&self) -> Option<&FirstRow> {
+        match self {
+            Rows::Delimited(rows) => rows.doubtful_first_row(),
+            Rows::Json(_) | Rows::Steam(_) | Rows::Parquet(_) => None,
+        }
+    }
+
+    /// That there is no row.
+    pub(super) fn no_rows(&self) -> DataError {
+        let path = self.path().to_owned();
+        match self.doubtful_first_row() {
+            Some(row) => DataError::OnlyFirstRow { path, fields: row.fields.clone() },
+            None => DataError::NoRows { path: Some(path) },
+        }
+    }
+
     /// What messages call the file.
     pub(super) fn path(&self) -> &Path {
         match self {
@@ -90,7 +107,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Bytes of text read so far, unpacked; the size of the file for Parquet.
+    /// Bytes of text read so far, decompressed; the size of the file for Parquet.
     pub(super) fn text_bytes(&self) -> u64 {
         match self {
             Rows::Delimited(rows) => rows.text_bytes(),

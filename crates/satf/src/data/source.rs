@@ -169,12 +169,12 @@ impl<'a> Source<'a> {
         self.backing
     }
 
-    /// All bytes of a file that is neither packed nor read yet.
+    /// All bytes of a file that is neither compressed nor read yet.
     pub(super) fn into_reader(self) -> Box<dyn Read + Send + 'a> {
         self.reader
     }
 
-    /// How the file is packed, if it is.
+    /// How the file is compressed, if it is.
     pub(super) fn compression(&self) -> Option<&'static str> {
         self.compression
     }
@@ -357,7 +357,7 @@ pub(crate) enum Content {
     Bytes(Vec<u8>),
 }
 
-/// Reads all of a file, which may be packed, empty, or a pipe. The monitor may stop the reading.
+/// Reads all of a file, which may be compressed, empty, or a pipe. The monitor may stop the reading.
 pub(crate) fn read_content(path: &Path, monitor: &dyn Monitor) -> Result<Content, DataError> {
     let monitor = OnlyCancels(monitor);
     let mut content = Vec::new();

@@ -24,7 +24,7 @@ pub(super) struct SteamRows<'a> {
 }
 
 impl<'a> SteamRows<'a> {
-    pub(super) fn open(source: Source<'a>, wanted: &Wanted) -> Self {
+    pub(super) fn open(source: Source<'a>, wanted: &Wanted<'_>) -> Self {
         let keys = Keys::fixed("username", "product_id", "date", &wanted.options);
         let columns = keys.columns();
         SteamRows { source, keys, columns, spelled: [Vec::new(), Vec::new(), Vec::new()] }

@@ -15,7 +15,7 @@ const LATEST: i64 = 253_402_300_799_999_999;
 
 const EPOCH: Date = Date::constant(1970, 1, 1);
 
-/// Seconds from here on would be taken for milliseconds by [`TimeUnit::Auto`].
+/// Seconds from here on would be read as milliseconds by [`TimeUnit::Auto`].
 pub(super) const AUTO_SECONDS_END: u64 = 100_000_000_000;
 
 /// Turns times into microseconds and sees to it that they go together.

@@ -39,7 +39,7 @@ impl Titles {
 }
 
 /// Reads the titles of a catalogue's items from a CSV or TSV file, plain, gzip or zstd: a column with the item and one
-/// with its title, told by their names, or the first two. Items that the catalogue does not know are passed over; of
+/// with its title, found by their names, or the first two. Items that the catalogue does not know are passed over; of
 /// several titles the first counts. An empty file holds none. The monitor may stop the reading.
 pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<Titles, DataError> {
     let monitor = OnlyCancels(monitor);
@@ -71,7 +71,8 @@ pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<
                 title.is_some() || item.is_some() || names.iter().any(|name| columns::is_sure_name(name));
             let item = item.unwrap_or(usize::from(title == Some(0)));
             // Words such as `book` and `name` name columns, and are ids and titles as well: an item that is known is no name.
-            let has_header = names_columns && catalog.find(Id::Text(&names[item])).is_none();
+            let is_known = |at: usize| catalog.find(Id::Text(&names[at])).is_some();
+            let has_header = names_columns && !is_known(item) && !is_known(0);
             let named = (item, title.unwrap_or(usize::from(item == 0)));
             let chosen = if has_header { named } else { (0, 1) };
             layout = Some(chosen);
@@ -128,9 +129,15 @@ mod tests {
     fn an_item_may_be_called_as_a_column_or_have_spaces_around_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("titles.csv");
-        std::fs::write(&path, "book,A book\n pen,A pen\n").unwrap();
-        let catalog = Ids::Texts(vec![" pen".into(), "book".into()]);
-        let titles = read_titles(&path, &catalog, &()).unwrap();
-        assert_eq!((titles.get(ItemIndex(0)), titles.get(ItemIndex(1))), (Some("A pen"), Some("A book")));
+        let catalog = Ids::Texts(vec![" pen".into(), "book".into(), "name".into()]);
+        let read = |content: &str| {
+            std::fs::write(&path, content).unwrap();
+            let titles = read_titles(&path, &catalog, &()).unwrap();
+            [0, 1, 2].map(|item| titles.get(ItemIndex(item)).map(str::to_owned))
+        };
+        let shown = |titles: [&str; 3]| titles.map(|title| Some(title.to_owned()));
+        assert_eq!(read("book,A book\n pen,A pen\nname,N\n"), shown(["A pen", "A book", "N"]));
+        // An item that is called as titles are, with a title that items are called.
+        assert_eq!(read("name,song\n pen,A pen\nbook,B\n"), shown(["A pen", "B", "song"]));
     }
 }

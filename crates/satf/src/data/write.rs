@@ -35,7 +35,7 @@ pub enum LogFormat {
     Parquet,
     /// CSV with a header. A file of text cannot tell the id `"7"` from the id `7`: string ids that all look like
     /// integers read back as integers unless [`super::ReadOptions::user_type`] and `item_type` say otherwise. A
-    /// log in order of rows is written without times, and its rows are numbered anew when it is read.
+    /// log in order of rows is written without times, and its rows are numbered again when it is read.
     Csv,
 }
 
@@ -71,7 +71,7 @@ impl Packing {
     }
 }
 
-/// Writes a prepared log, rows in order, with the columns `user_id`, `item_id` and `timestamp`. CSV is packed if the name ends in `.gz` or
+/// Writes a prepared log, rows in order, with the columns `user_id`, `item_id` and `timestamp`. CSV is compressed if the name ends in `.gz` or
 /// `.zst`. The monitor may stop it.
 pub fn write_log(
     log: &Interactions,

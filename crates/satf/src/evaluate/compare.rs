@@ -19,7 +19,7 @@ use crate::monitor::{Cancelled, Monitor, check_cancelled};
 /// How a comparison is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompareOptions {
-    /// Draws of the bootstrap and of the permutation test, each.
+    /// Number of draws of the bootstrap and of the permutation test, each.
     pub draws: usize,
     /// Seed of both.
     pub seed: u64,

@@ -59,7 +59,7 @@ impl Metric {
     }
 }
 
-/// A text that is no metric.
+/// A text that is not a metric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}': expected NDCG, HR or MRR, then @ and a cut-off, such as NDCG@10")]
 pub struct UnknownMetric(pub String);
@@ -143,7 +143,7 @@ impl Estimate {
     /// # Panics
     /// If there are not as many users as values.
     pub fn by_user(values: impl ExactSizeIterator<Item = f64> + Clone, users: &[usize]) -> Self {
-        assert_eq!(values.len(), users.len(), "one user a value");
+        assert_eq!(values.len(), users.len(), "one user per value");
         let (count, mean) = count_and_mean(values.clone());
         let mut sums = vec![0f64; users.iter().max().map_or(0, |last| last + 1)];
         for (value, &user) in values.zip(users) {

@@ -17,5 +17,3 @@ pub use order::{FileOrder, OrderCheck, OrderEffect, OrderError, OrderOptions, Ve
 pub use per_event::{PairedEvents, PerEvent, PerEventError, PerEventHint, write_per_event};
 pub(crate) use protocol::histories_at_once;
 pub use protocol::{EvaluateError, EvaluateOptions, SeenPolicy, evaluate, evaluate_events};
-
-pub use crate::ranking::{EXCLUDED, Scored, rank_unseen, top_n};

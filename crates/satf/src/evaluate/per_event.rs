@@ -12,16 +12,17 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt32Array};
 use hashbrown::HashMap;
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::evaluation::Evaluation;
 use super::event_times::{self, EventTimes, Reading};
 use super::metrics::Metric;
-use crate::data::{Content, DataError, moments, read_content, texts, time, write_atomically};
+use crate::data::{
+    Content, DataError, check_codecs, guarded, moments, read_content, texts, time, write_atomically,
+};
 use crate::interactions::Ids;
 use crate::monitor::Monitor;
 use crate::prepare::Partition;
@@ -75,7 +76,7 @@ pub enum PerEventError {
 }
 
 /// What the caller can do about a [`PerEventError`]. Its text ends that of the error, after `hint: `; a program with options of its
-/// own says it in its own words instead.
+/// own words it itself instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PerEventHint {
@@ -144,7 +145,7 @@ pub fn write_per_event(
     let times = if as_csv { event_times::text_column(holdout) } else { Some(event_times::column(holdout)) };
     let times = times.ok_or_else(|| PerEventError::Io {
         path: path.to_owned(),
-        source: io::Error::new(io::ErrorKind::InvalidData, "a time is not in the years 0 to 9999"),
+        source: io::Error::new(io::ErrorKind::InvalidData, "a time is outside the years 0 to 9999"),
     })?;
     let mut columns: Vec<(String, ArrayRef)> = vec![
         ("user_id".into(), ids(&holdout.users, events.iter().map(|event| event.user.get()).collect())),
@@ -197,7 +198,7 @@ fn write_csv(writer: &mut BufWriter<File>, table: &RecordBatch) -> io::Result<()
 }
 
 impl PerEvent {
-    /// Reads a file that [`write_per_event`] wrote; CSV may have been packed since, by gzip or zstd, and may come through a pipe. The
+    /// Reads a file that [`write_per_event`] wrote; CSV may have been compressed since, by gzip or zstd, and may come through a pipe. The
     /// monitor may stop the reading.
     pub fn read(path: &Path, monitor: &dyn Monitor) -> Result<Self, PerEventError> {
         let io_error = |source| PerEventError::Io { path: path.to_owned(), source };
@@ -210,7 +211,7 @@ impl PerEvent {
                     return Err(DataError::NotSeekable { path: path.to_owned() }.into());
                 }
                 let file = File::open(path).map_err(io_error)?;
-                parquet_columns(file).map_err(|e| content(e.to_string()))?
+                parquet_columns(path, file)?
             }
         };
 
@@ -226,12 +227,12 @@ impl PerEvent {
                 let values: Result<Vec<f64>, _> = values.iter().map(|value| value.parse::<f64>()).collect();
                 let values = values.ok().filter(|values| values.iter().all(|value| value.is_finite()));
                 let values = values
-                    .ok_or_else(|| content(format!("column `{name}` holds something else than numbers")))?;
+                    .ok_or_else(|| content(format!("column `{name}` holds something other than numbers")))?;
                 metrics.push((metric, values));
             }
         }
         if users.is_empty() {
-            return Err(content("it holds no event".to_owned()));
+            return Err(content("it holds no events".to_owned()));
         }
         if metrics.is_empty() {
             return Err(content("there is no column of a metric, such as NDCG@10".to_owned()));
@@ -311,25 +312,29 @@ impl PerEvent {
 
 type TextColumns = Vec<(String, Vec<String>)>;
 
-fn parquet_columns(file: File) -> Result<TextColumns, ParquetError> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
+/// The columns of ours. Others may be anything: what a program added is not looked at.
+fn parquet_columns(path: &Path, file: File) -> Result<TextColumns, PerEventError> {
+    let builder = guarded(path, || ParquetRecordBatchReaderBuilder::try_new(file))?;
+    let is_ours = |name: &str| ["user_id", "item_id", TIME].contains(&name) || name.parse::<Metric>().is_ok();
     // From the file, not from its first batch: a file without rows has none.
-    let names = builder.schema().fields().iter().map(|field| field.name().clone());
-    let mut columns: TextColumns = names.map(|name| (name, Vec::new())).collect();
-    for batch in builder.build()? {
-        let batch = batch?;
-        // Others may be anything: what a program added is not looked at.
-        let is_ours =
-            |name: &str| ["user_id", "item_id", TIME].contains(&name) || name.parse::<Metric>().is_ok();
-        let ours = columns.iter_mut().zip(batch.columns()).filter(|((name, _), _)| is_ours(name));
-        for ((name, read), column) in ours {
+    let fields = builder.schema().fields().iter().enumerate();
+    let (places, mut columns): (Vec<usize>, TextColumns) = fields
+        .filter(|(_, field)| is_ours(field.name()))
+        .map(|(at, field)| (at, (field.name().clone(), Vec::new())))
+        .unzip();
+    check_codecs(path, builder.metadata(), &places)?;
+    let mask = ProjectionMask::roots(builder.parquet_schema(), places);
+    let mut batches = guarded(path, || builder.with_projection(mask).build())?;
+    while let Some(batch) = guarded(path, || batches.next().transpose())? {
+        for ((name, read), column) in columns.iter_mut().zip(batch.columns()) {
             let times = if name == TIME { moments(column) } else { None };
             if let Some(times) = times {
                 read.extend(times.into_iter().map(|time| time.and_then(time::to_iso).unwrap_or_default()));
                 continue;
             }
-            let values = texts(column).ok_or_else(|| {
-                ParquetError::General(format!("the column {name} holds {}", column.data_type()))
+            let values = texts(column).ok_or_else(|| PerEventError::Content {
+                path: path.to_owned(),
+                reason: format!("the column {name} holds {}", column.data_type()),
             })?;
             read.extend(values.into_iter().map(Option::unwrap_or_default));
         }

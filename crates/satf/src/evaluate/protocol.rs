@@ -78,7 +78,7 @@ pub enum EvaluateError {
     Catalog {
         /// Items the model knows.
         model: usize,
-        /// Items of the training part.
+        /// Items of the training set.
         holdout: usize,
     },
     /// An event that the holdout does not have.

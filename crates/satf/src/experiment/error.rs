@@ -23,7 +23,7 @@ pub enum ExperimentError {
         ExperimentHint::GiveOffsets
     )]
     NoOffsets,
-    /// No length of the test part was given, and none suits the log.
+    /// No length of the test set was given, and none suits the log.
     #[error(
         "no usual offset, nor a share of the rows, leaves enough of them to train on and to predict; hint: {}",
         ExperimentHint::GiveTest
@@ -100,15 +100,15 @@ pub enum SettingsError {
 }
 
 /// What the caller can do about an [`ExperimentError`]. Its text ends that of the error, after `hint: `; a program with options of its
-/// own says it in its own words instead.
+/// own words it itself instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExperimentHint {
     /// Cut by leave-one-out, which needs no times.
     LeaveOneOut,
-    /// Give the lengths of the validation and of the test part.
+    /// Give the lengths of the validation set and of the test set.
     GiveOffsets,
-    /// Give the length of the test part, or cut by leave-one-out.
+    /// Give the length of the test set, or cut by leave-one-out.
     GiveTest,
 }
 
@@ -117,10 +117,10 @@ impl fmt::Display for ExperimentHint {
         f.write_str(match self {
             ExperimentHint::LeaveOneOut => "cut it by leave-one-out",
             ExperimentHint::GiveOffsets => {
-                "give the lengths of the validation and of the test part, such as 3weeks"
+                "give the lengths of the validation set and of the test set, such as 3weeks"
             }
             ExperimentHint::GiveTest => {
-                "give the length of the test part, such as 3weeks, or cut it by leave-one-out"
+                "give the length of the test set, such as 3weeks, or cut it by leave-one-out"
             }
         })
     }

@@ -1,10 +1,10 @@
 //! Experiments: from a log to the scores of models, fairly compared.
 //!
-//! * A [`Protocol`] says how the log is cut and what is scored; [`Protocol::cut`] does it, and tells what may mislead ([`Warning`]).
+//! * A [`Protocol`] says how the log is cut and what is scored; [`Protocol::cut`] does it, and lists what may mislead ([`Warning`]).
 //! * [`ModelSettings`] say which models there are, with which keys; configured against a [`Registry`](crate::models::Registry) they are
 //!   [`Choice`]s.
 //! * [`run`] fits one and scores it. An iterative model may first learn how many iterations are best: training that is watched on the
-//!   validation part is [`fit_with_validation`].
+//!   validation set is [`fit_with_validation`].
 //! * A [`Run`] has the model, its scores event by event, and a [`RunReport`] to keep or send. Two of them are compared event by event
 //!   ([`Evaluation::difference_from`](crate::evaluate::Evaluation::difference_from)).
 //!

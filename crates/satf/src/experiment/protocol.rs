@@ -12,7 +12,7 @@ use crate::prepare::{
 
 /// Enough events for a standard error of a few thousandths.
 const ENOUGH_EVENTS: usize = 5000;
-/// The share of the rows that validation and test part get each where no usual offset suits the log.
+/// The share of the rows that validation and test sets get each where no usual offset suits the log.
 const SHARE_HELD_BACK: f64 = 0.1;
 
 /// Everything that decides what is learned from and what is scored.
@@ -33,10 +33,10 @@ const SHARE_HELD_BACK: f64 = 0.1;
 pub struct Protocol {
     /// By what the log is cut.
     pub split: SplitKind,
-    /// Length of the validation part, back from the test part. If only one of both lengths is given, it is that of both; if none is, they
-    /// are chosen by the log, and a [`Warning`] tells them.
+    /// Length of the validation set, counted back from the test set. If only one of the two lengths is given, it is used for both; if neither is, they
+    /// are chosen to suit the log, and a [`Warning`] names them.
     pub valid: Option<Offset>,
-    /// Length of the test part, back from the newest time.
+    /// Length of the test set, counted back from the newest time.
     pub test: Option<Offset>,
     /// Which part is scored.
     pub part: Part,
@@ -44,9 +44,9 @@ pub struct Protocol {
     pub ties: TiePolicy,
     /// Which items are left out of a ranking.
     pub seen: SeenPolicy,
-    /// Longest history that models of order look at.
+    /// Longest history that order-aware models look at.
     pub max_len: Option<usize>,
-    /// Seed of everything random.
+    /// Seed for everything random.
     pub seed: u64,
 }
 
@@ -57,7 +57,7 @@ pub enum SplitKind {
     /// By the calendar, the same cut for all users: nothing of the future is known.
     #[default]
     Calendar,
-    /// Each user's newest event is the test, the one before it the validation part. *Leaks the future*.
+    /// Each user's newest event is the test, the one before it the validation set. *Leaks the future*.
     LeaveOneOut,
 }
 
@@ -65,10 +65,10 @@ pub enum SplitKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
-    /// The test part, after training on all before it.
+    /// The test set, after training on all before it.
     #[default]
     Test,
-    /// The validation part, after training on all before it.
+    /// The validation set, after training on all before it.
     Validation,
 }
 
@@ -96,7 +96,7 @@ impl Protocol {
         SharedKeys { seed: self.seed, max_len: self.max_len, memory_bytes: None }
     }
 
-    /// Orders and cuts a log. What may mislead is told in [`Cut::warnings`].
+    /// Orders and cuts a log. What may mislead is in [`Cut::warnings`].
     pub fn cut<'a>(&self, log: &'a Interactions) -> Result<Cut<'a>, ExperimentError> {
         let mut warnings = Vec::new();
         let cut = self.cut_telling(log, &mut warnings)?;
@@ -173,7 +173,7 @@ impl Protocol {
     }
 }
 
-/// A cut without a validation part: the one asked for, or one that suits the log, which a warning tells.
+/// A cut without a validation set: the one asked for, or one that suits the log, which a warning names.
 pub fn holdout_scheme(
     log: &Interactions,
     split: Option<SplitKind>,
@@ -208,7 +208,7 @@ fn usual_offset(timeline: &Timeline<'_>) -> Option<Offset> {
 
 /// A log cut as a protocol has it.
 pub struct Cut<'a> {
-    /// The whole split, for those who need the validation part too.
+    /// The whole split, for those who need the validation set too.
     pub split: Split<'a>,
     /// The part asked for, and what trains for it.
     pub partition: Partition,
@@ -225,9 +225,9 @@ pub struct CutDescription {
     pub split: SplitKind,
     /// Whether models trained on events that happened after some they predicted.
     pub leaks_future: bool,
-    /// Length of the validation part, given or chosen.
+    /// Length of the validation set, given or chosen.
     pub valid: Option<Offset>,
-    /// Length of the test part, given or chosen.
+    /// Length of the test set, given or chosen.
     pub test: Option<Offset>,
     /// Rows of the three parts.
     pub rows: PartRows,
@@ -241,20 +241,20 @@ pub struct CutDescription {
     pub tied_rows: usize,
     /// Which items are left out of a ranking.
     pub seen: SeenPolicy,
-    /// Longest history that models of order look at.
+    /// Longest history that order-aware models look at.
     pub max_len: Option<usize>,
-    /// Seed of everything random.
+    /// Seed for everything random.
     pub seed: u64,
 }
 
 /// Rows of the parts of a split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartRows {
-    /// Of the training part.
+    /// Of the training set.
     pub train: usize,
-    /// Of the validation part.
+    /// Of the validation set.
     pub valid: usize,
-    /// Of the test part.
+    /// Of the test set.
     pub test: usize,
 }
 

@@ -20,7 +20,7 @@ pub struct RunOptions {
     pub cutoffs: Vec<usize>,
     /// What standard errors take for one observation.
     pub unit: ResampleUnit,
-    /// Whether iterative models learn on the validation part how many iterations are best, and are then fitted for as many.
+    /// Whether iterative models learn on the validation set how many iterations are best, and are then fitted for as many.
     pub early_stopping: Option<EarlyStopping>,
 }
 
@@ -34,7 +34,7 @@ impl Default for RunOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EarlyStopping {
-    /// What is to be high on the validation part.
+    /// The metric to maximise on the validation set.
     pub metric: Metric,
     /// How many scores in a row may be no higher than the best before them; at least 1.
     pub patience: usize,
@@ -99,13 +99,13 @@ pub struct Stopped {
     pub metric: Metric,
     /// The key that says how many iterations there are.
     pub key: &'static str,
-    /// The metric on the validation part after every iteration.
+    /// The metric on the validation set after every iteration.
     pub curve: Vec<(usize, Estimate)>,
     /// The best iteration, and the metric then.
     pub best: Option<(usize, Estimate)>,
 }
 
-/// Fits a model to what a cut has for training, after early stopping on the validation part if that is asked for, and scores it on the
+/// Fits a model to what a cut has for training, after early stopping on the validation set if that is asked for, and scores it on the
 /// part the cut is for.
 pub fn run(
     choice: &Choice,
@@ -139,7 +139,7 @@ pub fn run(
     Ok(run)
 }
 
-/// Fits a model to a training part and scores it on its holdout.
+/// Fits a model to a training set and scores it on its holdout.
 pub fn run_on(
     choice: &Choice,
     partition: &Partition,
@@ -175,7 +175,7 @@ pub fn run_on(
 }
 
 impl Run {
-    /// What is told of a run: everything but the model and the single events.
+    /// The report of a run: everything but the model and the single events.
     pub fn report(&self) -> RunReport {
         let point = |&(iteration, estimate): &(usize, Estimate)| CurvePoint {
             iteration,
@@ -211,7 +211,7 @@ fn iteration_report(report: &Iteration) -> Map<String, Value> {
     entry
 }
 
-/// A run as it is told, kept and sent.
+/// A run as it is reported, stored and sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
     /// The name of the model.
@@ -243,12 +243,12 @@ pub struct RunReport {
     pub early_stopping: Option<EarlyStoppingReport>,
 }
 
-/// What early stopping came to, as it is told.
+/// The result of early stopping, as it is reported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EarlyStoppingReport {
     /// What was to be high.
     pub metric: Metric,
-    /// The metric on the validation part after every iteration.
+    /// The metric on the validation set after every iteration.
     pub curve: Vec<CurvePoint>,
     /// The best iteration.
     pub best_iteration: Option<usize>,

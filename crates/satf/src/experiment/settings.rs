@@ -10,9 +10,9 @@ use crate::models::{ConfigError, Configured, ModelEntry, Registry};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SharedKeys {
-    /// Seed of everything random.
+    /// Seed for everything random.
     pub seed: u64,
-    /// Longest history that models of order look at.
+    /// Longest history that order-aware models look at.
     pub max_len: Option<usize>,
     /// Memory that training may take.
     pub memory_bytes: Option<u64>,

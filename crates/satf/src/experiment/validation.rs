@@ -1,4 +1,4 @@
-//! Training that is watched on a validation part: every iteration, and every variant that a training serves, is scored there.
+//! Training that is watched on a validation set: every iteration, and every variant that a training serves, is scored there.
 //!
 //! It is how early stopping, the validation of a model before it is kept, and the search for configurations learn what is best; each of
 //! them then fits the best again to all there is.
@@ -57,11 +57,11 @@ pub struct Validated {
     pub best: Option<(usize, Estimate)>,
     /// The model as it was then.
     pub model: Box<dyn Recommender>,
-    /// All of its scores on the validation part.
+    /// All of its scores on the validation set.
     pub evaluation: Evaluation,
 }
 
-/// Fits a model and scores every iteration of it on the validation part; keeps the best one.
+/// Fits a model and scores every iteration of it on the validation set; keeps the best one.
 pub fn fit_with_validation(
     learner: &dyn Learner,
     validation: &Validation<'_>,
@@ -117,7 +117,7 @@ fn watch(
 }
 
 impl<'a> Validation<'a> {
-    /// Watches a metric on the validation part of a partition, with everything else by default.
+    /// Watches a metric on the validation set of a partition, with everything else by default.
     pub fn new(partition: &'a Partition, metric: Metric, patience: usize) -> Self {
         let (seen, unit) = (SeenPolicy::default(), ResampleUnit::default());
         Validation { partition, metric, patience, seen, unit }
@@ -539,6 +539,6 @@ mod tests {
         assert!(refused("HR@3", &memory, Some(&best)).contains("NDCG@3"));
         assert!(refused("NDCG@3", &memory, None).contains("missing"));
         let rubbish = Memory { text: "no".to_owned(), best: None };
-        assert!(refused("NDCG@3", &rubbish, None).contains("no curve"));
+        assert!(refused("NDCG@3", &rubbish, None).contains("no validation curve"));
     }
 }

@@ -1,4 +1,4 @@
-//! What may mislead in an experiment, as values: whoever runs one says it in words of their own.
+//! What may mislead in an experiment, as values: the caller puts them into words.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::prepare::{EventCounts, Offset, TiePolicy, Timeline};
 /// Ties are worth a warning from this share of the rows on: fewer hardly move a score.
 const TIES_WORTH_TELLING: f64 = 0.01;
 
-/// Something that may mislead, or that was chosen because nobody said it.
+/// Something that may mislead, or that was chosen because the caller did not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -32,11 +32,11 @@ pub enum Warning {
         /// Of so many events scored.
         scored: usize,
     },
-    /// Offsets were chosen by the log, for nobody gave them.
+    /// Offsets were chosen to suit the log, because none were given.
     OffsetsChosen {
-        /// Length of the validation part, if there is one.
+        /// Length of the validation set, if there is one.
         valid: Option<Offset>,
-        /// Length of the test part.
+        /// Length of the test set.
         test: Offset,
         /// How they were chosen.
         source: OffsetSource,
@@ -48,7 +48,7 @@ pub enum Warning {
         /// What the model is called.
         label: String,
     },
-    /// The test part was scored before, for a configuration that is no longer the best.
+    /// The test set was scored before, for a configuration that is no longer the best.
     TestPartScoredBefore {
         /// How often.
         times: u64,
@@ -112,7 +112,7 @@ impl fmt::Display for Warning {
                  recommended, so these events cannot be hit; hint: resolve duplicates first"
             ),
             Warning::OffsetsChosen { valid, test, source } => {
-                f.write_str("no offsets given: taking ")?;
+                f.write_str("no offsets given: using ")?;
                 if let OffsetSource::Share(share) = source {
                     write!(f, "those that leave {:.0} % of the rows to each part, ", 100.0 * share)?;
                 }
@@ -128,7 +128,7 @@ impl fmt::Display for Warning {
                 write!(f, "{label} does not learn iteratively: early stopping does not apply")
             }
             Warning::TestPartScoredBefore { .. } => f.write_str(
-                "the test part was scored before, for a configuration that is no longer the best: the more often it is \
+                "the test set was scored before, for a configuration that is no longer the best: the more often it is \
                  looked at, the less its score says",
             ),
             Warning::LastWasBest { label, key, best } => {

@@ -29,7 +29,7 @@ const GRAM_TILE: usize = 256;
 
 /// Orthonormal vectors that span the leading left singular space.
 pub(super) struct Leading<T> {
-    /// One row a row of the unfolding.
+    /// One row per row of the unfolding.
     pub(super) vectors: Rows<T>,
     /// Sum of the squares of the singular values kept.
     pub(super) energy: f64,

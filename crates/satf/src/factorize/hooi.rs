@@ -43,7 +43,7 @@ pub struct HooiOptions {
     pub growth_tolerance: f64,
     /// First factors.
     pub start: Start,
-    /// Seed of everything random.
+    /// Seed for everything random.
     pub seed: u64,
     /// The update of $V$.
     pub item_update: ItemUpdate,
@@ -56,9 +56,9 @@ pub struct HooiOptions {
 /// Factors after an iteration.
 #[derive(Clone, Debug)]
 pub struct Factors<T> {
-    /// $U$: a row a user. Needed during training only.
+    /// $U$: one row per user. Needed during training only.
     pub users: Rows<T>,
-    /// $V$: a row an item.
+    /// $V$: one row per item.
     pub items: Rows<T>,
     /// $W$, or $W_L$ and $W_S$.
     pub positions: PositionFactors,
@@ -93,7 +93,7 @@ pub fn factorize<T: Real>(
     monitor: &dyn Monitor,
     watch: &mut dyn FnMut(&Progress, &Factors<T>) -> ControlFlow<()>,
 ) -> Result<Factors<T>, FactorizeError> {
-    assert_eq!(log.num_items(), item_weights.len(), "one weight an item");
+    assert_eq!(log.num_items(), item_weights.len(), "one weight per item");
     assert_eq!(log.num_positions(), modes.num_positions(), "positions of the log and of the modes");
     assert!(options.user_rank > 0 && options.item_rank > 0, "ranks of at least 1");
     if log.num_entries() == 0 {

@@ -43,7 +43,7 @@ pub struct ModePlan {
     pub mode: &'static str,
     /// The way chosen.
     pub way: Way,
-    /// Floating-point operations an iteration.
+    /// Floating-point operations per iteration.
     pub operations: f64,
     /// Bytes held at the peak of the mode, everything counted.
     pub memory_bytes: u64,
@@ -59,14 +59,14 @@ pub struct ModePlan {
 pub struct Plan {
     /// One entry a mode.
     pub modes: Vec<ModePlan>,
-    /// Floating-point operations an iteration.
+    /// Floating-point operations per iteration.
     pub operations: f64,
     /// Largest number of bytes held at once, histories included.
     pub memory_bytes: u64,
 }
 
 impl Plan {
-    /// Expected seconds an iteration, at a rate of dense products in 10^9 operations a second.
+    /// Expected seconds per iteration, at a rate of dense products in 10^9 operations per second.
     pub fn expected_seconds(&self, gemm_gflops: f64) -> f64 {
         self.modes.iter().map(|mode| mode.weighted_operations).sum::<f64>() / (gemm_gflops * 1e9)
     }
@@ -147,7 +147,7 @@ impl Sizes {
     /// Sizes of a log with these ranks.
     pub fn of(log: &PositionalLog, user_rank: usize, item_rank: usize, weights: usize, size: usize) -> Self {
         let (users, items) = (log.num_users(), log.num_items());
-        // Histories keep an item and a time a row, and an id a user and an item.
+        // Histories keep an item and a time per row, and an id per user and per item.
         let rows: u64 = log.popularity().iter().map(|&count| u64::from(count)).sum();
         let histories = 12 * rows + 16 * users as u64 + 8 * items as u64;
         Sizes {

@@ -32,7 +32,7 @@ pub(super) struct Unfolding<'a, T> {
     pub(super) other: &'a Rows<T>,
     /// What each row is multiplied by: $d_j$ for items.
     pub(super) row_scale: Option<&'a [T]>,
-    /// The reduced $H$: one row a position.
+    /// The reduced $H$: one row per position.
     pub(super) weights: &'a Rows<T>,
 }
 

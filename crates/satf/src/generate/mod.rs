@@ -2,7 +2,7 @@
 //!
 //! [`shop`] plays the customers of a shop whose products have names, so that recommendations can be read.
 //! [`like`] makes a log with as many users, items and rows as asked for. In both the order carries information:
-//! what somebody takes next follows, with gaps and noise, from what they took last.
+//! the next item follows, with gaps and noise, from the last ones.
 //!
 //! Every user draws from a random stream of its own, so a seed gives the same log on any number of threads.
 
@@ -34,7 +34,7 @@ pub enum GenerateError {
 }
 
 impl GenerateError {
-    /// `Ok` if there is no fault, else all of them in one error.
+    /// `Ok` if there are no faults, else all of them in one error.
     fn from_faults(faults: Vec<Fault>) -> Result<(), GenerateError> {
         if faults.is_empty() { Ok(()) } else { Err(GenerateError::Options { faults }) }
     }

@@ -29,7 +29,7 @@ pub struct ShapeOptions {
     /// Number of items, at least 1. Each has at least one row. Default 2000.
     pub items: usize,
     /// Number of rows: no fewer than users or items, no more than a quarter of the pairs of a user and an item
-    /// (or one a user), at most 500,000,000. Default 120,000.
+    /// (or one per user), at most 500,000,000. Default 120,000.
     pub rows: usize,
     /// The same seed gives the same log. Default 1.
     pub seed: u64,

@@ -3,9 +3,9 @@
 use super::{AsId, Ids, ItemIndex, Timestamp};
 
 /// A history to recommend from, as [`Model::history`](crate::recommend::Model::history) makes it: the items that a catalogue
-/// knows, oldest first, which of them were taken together, and how many ids the catalogue does not know.
+/// knows, oldest first, which of them form a basket, and how many ids the catalogue does not know.
 ///
-/// Items taken together are those that share a time, as in the log a model learned from. An unknown item keeps no place.
+/// A basket is a run of items that share a time, as in the log a model learned from. Unknown items are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedHistory {
     items: Vec<ItemIndex>,
@@ -21,7 +21,7 @@ impl OwnedHistory {
         OwnedHistory::default()
     }
 
-    /// Items of which each was taken at a time of its own, oldest first.
+    /// Items with a time of its own each, oldest first.
     pub fn from_ids(catalog: &Ids, ids: impl IntoIterator<Item: AsId>) -> Self {
         let mut history = OwnedHistory::new();
         for id in ids {
@@ -30,7 +30,7 @@ impl OwnedHistory {
         history
     }
 
-    /// Items with the times they were taken at, in any order. Items with equal times were taken together and keep their order.
+    /// Items with the times of their events, in any order. Items with equal times form a basket and keep their order.
     pub fn from_events(catalog: &Ids, events: impl IntoIterator<Item = (impl AsId, Timestamp)>) -> Self {
         let mut events: Vec<(Timestamp, Option<ItemIndex>)> =
             events.into_iter().map(|(id, time)| (time, find(catalog, id))).collect();
@@ -48,7 +48,7 @@ impl OwnedHistory {
         history
     }
 
-    /// Adds the next item, which was taken together with the one before it, or later.
+    /// Adds the next item, which is in one basket with the item before it, or later.
     pub fn push_id(&mut self, catalog: &Ids, id: impl AsId, is_with_previous: bool) {
         self.push(find(catalog, id), is_with_previous);
     }
@@ -77,7 +77,7 @@ impl OwnedHistory {
         &self.items
     }
 
-    /// For each of them whether it was taken together with the one before it.
+    /// For each of them whether it is in one basket with the item before it.
     pub fn with_previous(&self) -> &[bool] {
         &self.with_previous
     }

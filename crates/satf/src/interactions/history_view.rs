@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use super::{ItemIndex, OwnedHistory};
 
-/// What somebody did so far: items, oldest first, and which of them were taken at one and the same time.
+/// What a user did so far: items, oldest first, and which of them form a basket.
 ///
 /// It can be used like a slice of its items. [`OwnedHistory`] is the type to keep one in, and to make one from ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,17 +15,17 @@ pub struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    /// Items of which each was taken at a time of its own, or nothing is known about that.
+    /// Items without baskets: each has a time of its own, or nothing is known about times.
     pub fn new(items: &'a [ItemIndex]) -> Self {
         History { items, with_previous: &[], unknown: 0 }
     }
 
-    /// Items, and for each whether it was taken at the same time as the one before it.
+    /// Items, and for each whether it has the same time as the one before it.
     ///
     /// # Panics
     /// If the lengths differ.
     pub fn with_baskets(items: &'a [ItemIndex], with_previous: &'a [bool]) -> Self {
-        assert_eq!(items.len(), with_previous.len(), "one mark an item");
+        assert_eq!(items.len(), with_previous.len(), "one mark per item");
         History { items, with_previous, unknown: 0 }
     }
 
@@ -39,7 +39,7 @@ impl<'a> History<'a> {
         self.unknown
     }
 
-    /// Whether the item at this place was taken at the same time as the one before it.
+    /// Whether the item at this place has the same time as the one before it.
     pub fn is_with_previous(self, at: usize) -> bool {
         at > 0 && self.with_previous.get(at).is_some_and(|&with| with)
     }
@@ -54,7 +54,7 @@ impl<'a> History<'a> {
         History { items: &self.items[..len], with_previous, unknown: self.unknown }
     }
 
-    /// Whether any two of so many newest items were taken at one time.
+    /// Whether any two of so many newest items are in one basket.
     pub fn has_baskets_in_newest(self, count: usize) -> bool {
         (self.len().saturating_sub(count)..self.len()).any(|at| self.is_with_previous(at))
     }

@@ -166,14 +166,14 @@ pub fn cholesky<T: Real>(mut matrix: MatMut<'_, T>) -> Result<(), NotPositiveDef
     if finite { Ok(()) } else { Err(NotPositiveDefinite) }
 }
 
-/// `rhs = L^{-1} rhs` for a lower triangular `l`. Costs $n^2$ operations a column.
+/// `rhs = L^{-1} rhs` for a lower triangular `l`. Costs $n^2$ operations per column.
 pub fn solve_lower<T: Real>(l: MatRef<'_, T>, rhs: MatMut<'_, T>) {
     rhs.par_col_chunks_mut(TILE).for_each(|rhs| {
         triangular_solve::solve_lower_triangular_in_place(l, rhs, Par::Seq);
     });
 }
 
-/// `rhs = L^{-T} rhs` for a lower triangular `l`. Costs $n^2$ operations a column.
+/// `rhs = L^{-T} rhs` for a lower triangular `l`. Costs $n^2$ operations per column.
 pub fn solve_lower_transpose<T: Real>(l: MatRef<'_, T>, rhs: MatMut<'_, T>) {
     rhs.par_col_chunks_mut(TILE).for_each(|rhs| {
         triangular_solve::solve_upper_triangular_in_place(l.transpose(), rhs, Par::Seq);

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Real, dense};
 
-/// Measured rate of matrix products, in units of 10^9 floating-point operations a second.
+/// Measured rate of matrix products, in units of 10^9 floating-point operations per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GemmRate {
     /// In single precision.

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::FORMAT_VERSION;
+use crate::byte_size::ByteSize;
 use crate::models::{TensorError, crate_with};
 
 /// Why a model file cannot be read or written.
@@ -35,6 +36,16 @@ pub enum ModelFileError {
         /// How that can be told.
         reason: String,
     },
+    /// A file that is larger than the caller takes.
+    #[error("{}: the file has {}, at most {} are taken", path.display(), ByteSize(*length), ByteSize(*limit))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its length in bytes.
+        length: u64,
+        /// The longest that is taken.
+        limit: u64,
+    },
     /// The content is not what was written.
     #[error(
         "{}: its content does not match its checksum: the file is damaged or cut off; hint: copy it again, or train again",
@@ -57,7 +68,7 @@ pub enum ModelFileError {
         version: String,
     },
     /// A header or manifest that contradicts the file or itself.
-    #[error("{}: a model file that makes no sense: {reason}; hint: train again", path.display())]
+    #[error("{}: an invalid model file: {reason}; hint: train again", path.display())]
     Header {
         /// The file.
         path: PathBuf,
@@ -98,7 +109,7 @@ fn where_to_find(model: &str) -> String {
 }
 
 /// What the caller can do about a [`ModelFileError`]. Its text ends that of the error, after `hint: `; a program with options of
-/// its own says it in its own words instead.
+/// its own words it itself instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelFileHint {

@@ -16,7 +16,7 @@ pub struct Manifest {
     pub model: String,
     /// Every key of its configuration.
     pub configuration: serde_json::Value,
-    /// Seed of everything random on the way from the log to the model.
+    /// Seed for everything random on the way from the log to the model.
     pub seed: Option<u64>,
     /// In how many bytes item factors are stored.
     pub quantization: Quantization,

@@ -14,9 +14,9 @@
 //! |---|---|
 //! | `item_ids` | the catalogue, if its ids are integers: ascending |
 //! | `item_id_bytes`, `item_id_offsets` | the catalogue, if its ids are strings: UTF-8 one after the other, in byte order, and where each begins and ends |
-//! | `item_counts` | how often every item was taken |
+//! | `item_counts` | number of events of every item |
 //!
-//! Ids of users and times are never stored. What else a file holds of users, its model says
+//! Ids of users and times are never stored. What else a file holds about users, its model says
 //! ([`Recommender::user_data`](crate::models::Recommender::user_data)): sums over all of them, but for `vmis-knn`, which keeps the
 //! items of whole histories.
 //!
@@ -27,8 +27,9 @@
 //! copied.
 //!
 //! A model that was loaded refers to its file for as long as it lives. **Never change such a file in place**: write another one and
-//! rename it over the first, as [`Model::save`](crate::recommend::Model::save) does; who has the old one goes on with it. A file that
-//! is cut short or overwritten under a loaded model makes the process end with a bus error, or scores wrong.
+//! rename it over the first, as [`Model::save`](crate::recommend::Model::save) does; processes that have the old one keep it. A file that
+//! is cut short or overwritten under a loaded model makes the process end with a bus error, or scores wrong. A process that cannot rule that out
+//! loads a copy ([`Model::load_copied`](crate::recommend::Model::load_copied)).
 
 mod catalog;
 mod error;
@@ -39,7 +40,7 @@ mod write;
 
 pub use error::{ModelFileError, ModelFileHint};
 pub use manifest::{Dataset, Manifest, Validation, content_hash};
-pub(crate) use read::{Content, read};
+pub(crate) use read::{Content, read, read_copied};
 pub(crate) use write::{tensors, write};
 
 /// The version of the format that is written.

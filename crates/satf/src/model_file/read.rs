@@ -26,10 +26,51 @@ pub(crate) struct Content {
     pub(crate) item_counts: Array<u32>,
     pub(crate) model: Box<dyn Recommender>,
     pub(crate) learned_keys: Vec<&'static str>,
+    /// The checksum of the file, in hexadecimal digits.
+    pub(crate) checksum: Box<str>,
 }
 
-/// Reads a model.
+/// Reads a model, whose arrays stay in the file.
 pub(crate) fn read(path: &Path, registry: &Registry) -> Result<Content, ModelFileError> {
+    let io = |source| ModelFileError::Io { path: path.to_owned(), source };
+    let (file, _) = open(path)?;
+    // SAFETY: the map lives for as long as the arrays of the model refer to it (`SharedBytes` counts them), is never written to,
+    // and any bytes are values of the types it is cast to, all of them integers and floating-point numbers. What remains is that
+    // the bytes must not change under it: model files are replaced by renaming, never written in place, as the documentation
+    // of `Model::load` and of this module demands of others too.
+    #[allow(unsafe_code)]
+    let map = unsafe { Mmap::map(&file) }.map_err(io)?;
+    parse(path, &(Arc::new(map) as SharedBytes), registry)
+}
+
+/// Reads a model into memory of its own: whatever becomes of the file, the model stays as it is.
+pub(crate) fn read_copied(path: &Path, registry: &Registry, limit: u64) -> Result<Content, ModelFileError> {
+    let io = |source| ModelFileError::Io { path: path.to_owned(), source };
+    let (file, length) = open(path)?;
+    if length > limit {
+        return Err(ModelFileError::TooLarge { path: path.to_owned(), length, limit });
+    }
+    // Words of eight bytes, so that arrays are aligned.
+    let mut words = vec![0u64; (length as usize).div_ceil(8)];
+    let bytes = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..length as usize];
+    (&file).read_exact(bytes).map_err(io)?;
+    parse(path, &(Arc::new(Copied { words, length: length as usize }) as SharedBytes), registry)
+}
+
+/// A file that was read into memory.
+struct Copied {
+    words: Vec<u64>,
+    length: usize,
+}
+
+impl AsRef<[u8]> for Copied {
+    fn as_ref(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.length]
+    }
+}
+
+/// Opens a file that is long enough to be a model, and says how long it is.
+fn open(path: &Path) -> Result<(File, u64), ModelFileError> {
     let io = |source| ModelFileError::Io { path: path.to_owned(), source };
     // Before it is opened: a pipe would keep us waiting.
     let metadata = fs::metadata(path).map_err(io)?;
@@ -46,13 +87,7 @@ pub(crate) fn read(path: &Path, registry: &Registry) -> Result<Content, ModelFil
         }
         return Err(not_a_model(path, foreign::describe(&bytes)));
     }
-    // SAFETY: the map lives for as long as the arrays of the model refer to it (`SharedBytes` counts them), is never written to,
-    // and any bytes are values of the types it is cast to, all of them integers and floating-point numbers. What remains is that
-    // the bytes must not change under it: model files are replaced by renaming, never written in place, as the documentation
-    // of `Model::load` and of this module demands of others too.
-    #[allow(unsafe_code)]
-    let map = unsafe { Mmap::map(&file) }.map_err(io)?;
-    parse(path, &(Arc::new(map) as SharedBytes), registry)
+    Ok((file, metadata.len()))
 }
 
 /// The model in a file; `path` is for messages.
@@ -83,7 +118,9 @@ fn parse(path: &Path, file: &SharedBytes, registry: &Registry) -> Result<Content
     let item_counts = tensors.per_item("item_counts").map_err(invalid)?;
     let model = configured.learner.restore(&tensors).map_err(invalid)?;
     let learned_keys = configured.learner.learned_keys();
-    Ok(Content { manifest, items, item_counts, model, learned_keys })
+    let checksum = bytes.get(CHECKSUM_AT..CHECKSUM_AT + CHECKSUM_DIGITS).unwrap_or_default();
+    let checksum = String::from_utf8_lossy(checksum).into();
+    Ok(Content { manifest, items, item_counts, model, learned_keys, checksum })
 }
 
 fn not_a_model(path: &Path, reason: impl Into<String>) -> ModelFileError {
@@ -103,7 +140,7 @@ fn header_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a [u8], ModelFileErro
     header.ok_or_else(|| ModelFileError::Header {
         path: path.to_owned(),
         reason: format!(
-            "its header would take {}, {} are there",
+            "its header would need {}, the file has {}",
             ByteSize(length),
             ByteSize(rest.len() as u64)
         ),

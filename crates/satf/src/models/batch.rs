@@ -1,4 +1,4 @@
-//! One score row a history, many histories at once: the part of [`Recommender::score_batch`] that is the same
+//! One row of scores per history, many histories at once: the part of [`Recommender::score_batch`] that is the same
 //! for every model that scores histories one by one.
 //!
 //! [`Recommender::score_batch`]: super::Recommender::score_batch

@@ -99,7 +99,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// `Ok` if there is no fault, else all of them in one error.
+    /// `Ok` if there are no faults, else all of them in one error.
     pub fn from_faults(model: &'static str, faults: Vec<Fault>) -> Result<(), ModelError> {
         if faults.is_empty() { Ok(()) } else { Err(ModelError::Configuration { model, faults }) }
     }

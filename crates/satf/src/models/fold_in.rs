@@ -263,7 +263,7 @@ impl Recommender for FoldIn {
 
     fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
         let (items, rank) = (self.num_items(), self.rank());
-        assert_eq!(scores.len(), histories.len() * items, "one score a history and item");
+        assert_eq!(scores.len(), histories.len() * items, "one score per history and item");
         if rank == 0 {
             scores.fill(0.0);
             return;

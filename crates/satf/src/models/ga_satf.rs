@@ -23,10 +23,10 @@ use crate::tensor::{Attention, Decay, Normalization};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GaSatfConfig {
-    /// Columns of the user factor, $r_1$ (default: 500, fewer on a small log). Lowered where the data does not bear it.
+    /// Columns of the user factor, $r_1$ (default: 500, fewer on a small log). Lowered where the data does not support it.
     pub user_rank: Option<usize>,
     /// Columns of the item factor, $r_2$ (default: 500, at most a quarter of the items). Lowered where the data does not
-    /// bear it.
+    /// support it.
     pub item_rank: Option<usize>,
     /// Columns of the factor of positions, $r_3$: at most `max_len` (default 5).
     pub position_rank: usize,

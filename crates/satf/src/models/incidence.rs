@@ -1,4 +1,4 @@
-//! Which items a user took at all, whatever the order: a binary sparse matrix by rows.
+//! Which items a user has, whatever the order: a binary sparse matrix by rows.
 
 use super::array::Array;
 use crate::interactions::ItemIndex;
@@ -12,7 +12,7 @@ pub(super) struct Incidence {
 }
 
 impl Incidence {
-    /// One row a history: its distinct items.
+    /// One row per history: its distinct items.
     pub(super) fn from_histories<'a>(histories: impl Iterator<Item = &'a [ItemIndex]>) -> Self {
         let mut offsets = vec![0];
         let mut columns = Vec::new();

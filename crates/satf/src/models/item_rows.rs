@@ -40,7 +40,7 @@ impl ItemRows {
         }
     }
 
-    /// Rows as they lie in a file, one an item of the catalogue.
+    /// Rows as they lie in a file, one per item of the catalogue.
     pub(super) fn from_tensors(tensors: &StoredTensors<'_>, names: RowNames) -> Result<Self, TensorError> {
         let (offsets, items) = tensors.item_rows(names[0], names[1], Some(tensors.num_items()))?;
         let weights = tensors.array(names[2], &[Some(items.len())])?;

@@ -13,12 +13,12 @@ pub enum LagWeights {
     Flat,
     /// The item at lag `l` counts `weights[l]`; items older than the weights reach do not count.
     ByLag(Vec<f64>),
-    /// The same, but the order of items taken at one time counts only so far: with an `order` of 1 it counts as every other, with
+    /// The same, but the order of items within a basket counts only so far: with an `order` of 1 it counts as every other, with
     /// 0 each of them counts the mean of their weights.
     ByBasket {
         /// What the item at lag `l` counts.
         weights: Vec<f64>,
-        /// How much the order of items taken at one time counts: 0 to 1.
+        /// How much the order of items within a basket counts: 0 to 1.
         order: f64,
     },
 }
@@ -96,7 +96,7 @@ impl LagWeights {
     }
 }
 
-/// Draws the weights of items taken at one time towards their mean.
+/// Draws the weights of items of one basket towards their mean.
 fn averaged(weights: &[f64], order: f64, history: History<'_>) -> Vec<f64> {
     let mut averaged = weights.to_vec();
     let newest = history.len() - 1;

@@ -22,7 +22,7 @@
 #![doc = include_str!("../../examples/own_model.rs")]
 //! ```
 
-/// The model taken if none is asked for.
+/// The model used if none is asked for.
 pub const DEFAULT_MODEL: &str = DSatfConfig::NAME;
 
 mod array;

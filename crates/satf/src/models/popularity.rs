@@ -1,4 +1,4 @@
-//! Most popular: every history gets the same ranking, by how often items were taken.
+//! Most popular: every history gets the same ranking, by how often items occur in the log.
 
 use serde::{Deserialize, Serialize};
 

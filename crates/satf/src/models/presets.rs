@@ -23,9 +23,9 @@ pub struct Preset {
 /// The protocol a preset belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresetProtocol {
-    /// Length of the validation part.
+    /// Length of the validation set.
     pub valid: Offset,
-    /// Length of the test part.
+    /// Length of the test set.
     pub test: Offset,
     /// Order of events with equal times.
     pub ties: TiePolicy,

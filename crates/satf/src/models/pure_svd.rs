@@ -21,7 +21,7 @@ use crate::linalg::{SparseMatrix, truncated_svd as leading_singular_vectors};
 use crate::monitor::Monitor;
 use crate::prepare::{Histories, popularity_weights};
 
-/// The rank taken if none is given, where the log allows it.
+/// The rank used if none is given, where the log allows it.
 const DEFAULT_RANK: usize = 200;
 
 /// The model `pure-svd`.
@@ -193,7 +193,7 @@ pub(super) fn warn_of_rank(model: &str, name: &str, asked: usize, found: usize) 
     }
 }
 
-/// The rank taken if none is given: so many columns, at most a quarter of the items.
+/// The rank used if none is given: so many columns, at most a quarter of the items.
 pub(super) fn default_rank(histories: &Histories, most: usize) -> usize {
     most.min(histories.num_items() / 4).clamp(1, largest_rank(histories).max(1))
 }
@@ -255,7 +255,7 @@ impl Snapshot for Fitted {
     }
 }
 
-/// $X D$: one row a user, each distinct item once.
+/// $X D$: one row per user, each distinct item once.
 fn debiased_matrix(histories: &Histories, debias: &[f64]) -> SparseMatrix {
     let rows = histories.iter().map(|history| {
         let mut items: Vec<u32> = history.iter().map(|item| item.0).collect();

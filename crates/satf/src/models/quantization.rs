@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quantization {
-    /// Single precision, four bytes a value, as learned.
+    /// Single precision, four bytes per value, as learned.
     #[default]
     None,
-    /// Half precision, two bytes a value.
+    /// Half precision, two bytes per value.
     Half,
-    /// One byte a value and a scale a row.
+    /// One byte per value and a scale per row.
     Int8,
 }
 

@@ -70,7 +70,7 @@ pub trait Recommender: Send + Sync {
         true
     }
 
-    /// How alike every item is to `item`, or `None` if the model has no notion of that. Alike is what could stand in the same
+    /// How similar every item is to `item`, or `None` if the model has no notion of that. Similar is what could stand in the same
     /// place, not what comes next: that is what scores say of a history of this item alone.
     ///
     /// Takes no more time and memory than one pass over the arrays of the model.
@@ -102,14 +102,14 @@ pub trait Recommender: Send + Sync {
 }
 
 /// Why most models cannot be had in fewer bytes.
-pub(super) const NO_ITEM_FACTORS: &str = "it has no item factors; pure-svd, ga-satf, la-satf and d-satf have";
+pub(super) const NO_ITEM_FACTORS: &str = "it has no item factors; pure-svd, ga-satf, la-satf and d-satf do";
 
-/// How alike all items are to one.
+/// How similar all items are to one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Similarities {
     /// What is measured, in a few words.
     pub measure: &'static str,
-    /// One value per item of the catalogue; higher is more alike, and 0 or less means that nothing speaks for it.
+    /// One value per item of the catalogue; higher is more similar, and 0 or less means not similar.
     pub values: Vec<f32>,
 }
 
@@ -154,7 +154,7 @@ pub trait Learner: Send + Sync {
     }
 
     /// The key that says how many iterations to learn for, if the model learns iteratively. [`Iteration::iteration`] counts in its
-    /// unit: trained anew with that value, the model is what it was then.
+    /// unit: trained again with that value, the model is what it was then.
     fn iterations_key(&self) -> Option<&'static str> {
         None
     }
@@ -216,6 +216,6 @@ pub struct Iteration {
     pub iteration: usize,
     /// Wall-clock seconds of this iteration.
     pub seconds: f64,
-    /// What this model measures: core norm, seconds a mode, loss, achieved rate.
+    /// What this model measures: core norm, seconds per mode, loss, achieved rate.
     pub measures: Vec<(&'static str, f64)>,
 }

@@ -271,6 +271,18 @@ impl ModelEntry {
 
     /// The model with these settings over its defaults. All faults are reported at once.
     pub fn configure(&self, settings: &Table) -> Result<Configured, ConfigError> {
+        self.check_keys(settings)?;
+        self.configure_known(settings.clone())
+    }
+
+    /// The same for settings of which each key and its type is known to be right.
+    pub(crate) fn configure_known(&self, settings: Table) -> Result<Configured, ConfigError> {
+        (self.build)(settings)
+    }
+
+    /// An error if the model lacks a key, or takes no value of that type for it. Whether values suit the model, and each other, is
+    /// another matter.
+    pub(crate) fn check_keys(&self, settings: &Table) -> Result<(), ConfigError> {
         let known = self.defaults();
         let mut faults = Vec::new();
         for (key, value) in settings {
@@ -284,10 +296,7 @@ impl ModelEntry {
                 faults.push(KeyFault::unknown(key, &known));
             }
         }
-        if !faults.is_empty() {
-            return Err(ConfigError::Keys { model: self.name, faults });
-        }
-        (self.build)(settings.clone())
+        if faults.is_empty() { Ok(()) } else { Err(ConfigError::Keys { model: self.name, faults }) }
     }
 
     /// The model with a whole configuration as [`Configured::configuration`] has it.

@@ -1,4 +1,4 @@
-//! What training tells its caller beyond progress: every iteration, and checkpoints to go on from.
+//! What training reports to its caller beyond progress: every iteration, and checkpoints to resume from.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub trait TrainingMonitor: Monitor {
         ControlFlow::Continue(())
     }
 
-    /// An iteration of training is over after which the model is not looked at: only what was measured is told.
+    /// An iteration of training is over after which the model is not scored: only measurements are reported.
     fn progressed(&self, _report: &Iteration) {}
 
     /// Training in one go is over. Called by models that do not iterate but serve several configurations at once: each of
@@ -32,24 +32,24 @@ pub trait TrainingMonitor: Monitor {
 
 impl TrainingMonitor for () {}
 
-/// Where unfinished training is kept, and what a training that goes on from there must tell its monitor again.
+/// Where unfinished training is kept, and what a resumed training must report to its monitor again.
 pub trait Checkpoints: Sync {
     /// The folder. It may not be there yet.
     fn folder(&self) -> &Path;
 
-    /// What the monitor has to be told again if training goes on from a checkpoint. Asked after every iteration.
+    /// What the monitor has to be given again if training resumes from a checkpoint. Asked after every iteration.
     fn memory(&self) -> Option<Memory> {
         None
     }
 
-    /// Training goes on from a checkpoint: what the monitor remembered then, and the model of the iteration that was best.
+    /// Training resumes from a checkpoint: what the monitor remembered then, and the model of the iteration that was best.
     /// [`ControlFlow::Break`] if that training was to end there. An error if it cannot go on from there, and training begins
     /// anew.
     fn recall(&self, _memory: &Memory, _best: Option<&dyn Snapshot>) -> Result<ControlFlow<()>, RecallError> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Training goes on from a checkpoint: the iterations before it, whose time was spent by an earlier run. Called after
+    /// Training resumes from a checkpoint: the iterations before it, whose time was spent by an earlier run. Called after
     /// [`Checkpoints::recall`].
     fn resumed(&self, _earlier: &[Iteration]) {}
 }
@@ -68,10 +68,10 @@ pub struct Memory {
 #[non_exhaustive]
 pub enum RecallError {
     /// What was remembered is not what this monitor remembers: what the parser says.
-    #[error("no curve of a validation: {0}")]
+    #[error("no validation curve: {0}")]
     Unreadable(String),
     /// No monitor of this kind saw the iterations before it.
-    #[error("nobody watched the epochs before it")]
+    #[error("the epochs before it were not watched")]
     NotWatched,
     /// It was scored by another metric or on other events.
     #[error("it watched {} on {} events, this training watches {} on {}", then.0, then.1, now.0, now.1)]

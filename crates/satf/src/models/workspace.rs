@@ -1,4 +1,4 @@
-//! Room to score one history after the other in, without allocating it anew each time.
+//! Buffers for scoring one history after the other, without allocating them each time.
 
 use std::any::Any;
 

@@ -1,4 +1,4 @@
-//! The same events without their order: what a model can know if it is told who took what, but not in which order.
+//! The same events without their order: what a model can learn if it sees which items each user has, but not in which order.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -10,11 +10,11 @@ use crate::interactions::UserIndex;
 const EVENT_STREAMS: u64 = 1 << 32;
 
 impl Partition {
-    /// The same training part and the same events to predict, with every history in a seeded random order of its own: each
+    /// The same training set and the same events to predict, with every history in a seeded random order of its own: each
     /// user's training history, and each event's history as it stood when the event happened, so that nothing of the future
     /// gets into it. Times stay where they are, targets too.
     ///
-    /// Takes memory for every event's history: five bytes an item.
+    /// Takes memory for every event's history: five bytes per item.
     #[must_use]
     pub fn disordered(&self, seed: u64) -> Partition {
         let mut disordered = self.clone();

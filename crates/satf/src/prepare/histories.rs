@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::interactions::{Clock, History, Ids, ItemIndex, Timestamp, UserIndex};
 
 /// The diagonal of the popularity debiasing $D$: $d_j = c_j^{(s-1)/2}$ for counts $c_j$ and scaling $s$; 0 for an item
-/// that nobody took.
+/// without events.
 pub fn popularity_weights(counts: &[u32], scaling: f64) -> Vec<f64> {
     let weight = |&count: &u32| if count == 0 { 0.0 } else { f64::from(count).powf((scaling - 1.0) / 2.0) };
     counts.iter().map(weight).collect()
 }
 
-/// Histories of all users of a training part, oldest item first.
+/// Histories of all users of a training set, oldest item first.
 ///
 /// Compressed rows: user `u` owns `items[offsets[u]..offsets[u + 1]]` and the times beside them.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,7 @@ pub struct Histories {
     offsets: Vec<usize>,
     items: Vec<ItemIndex>,
     times: Vec<Timestamp>,
+    lengths: Vec<(usize, u64)>,
 }
 
 impl Histories {
@@ -49,7 +50,8 @@ impl Histories {
             items[at] = item;
             times[at] = time;
         }
-        Histories { users, catalog, clock, offsets, items, times }
+        let lengths = count_lengths(&offsets);
+        Histories { users, catalog, clock, offsets, items, times, lengths }
     }
 
     /// Histories of anonymous users `0..n` over items `0..num_items`, of which only the order is known: for tests, examples and
@@ -108,6 +110,7 @@ impl Histories {
             users: Arc::clone(&self.users),
             catalog: Arc::clone(&self.catalog),
             clock: self.clock,
+            lengths: count_lengths(&offsets),
             offsets,
             items,
             times,
@@ -127,7 +130,14 @@ impl Histories {
             offsets.push(items.len());
         }
         let (users, catalog) = (Arc::clone(&self.users), Arc::clone(&self.catalog));
-        Histories { users, catalog, clock: self.clock, offsets, items, times }
+        let lengths = count_lengths(&offsets);
+        Histories { users, catalog, clock: self.clock, offsets, items, times, lengths }
+    }
+
+    /// Every length that histories have, ascending, and how many have it: what takes long to count user by user, for those who ask
+    /// often.
+    pub fn lengths(&self) -> &[(usize, u64)] {
+        &self.lengths
     }
 
     /// What the times mean: on a log whose order is its time they tell what came first, and not how long ago.
@@ -150,12 +160,12 @@ impl Histories {
         &mut self.items[self.offsets[user.get()]..self.offsets[user.get() + 1]]
     }
 
-    /// When a user took them.
+    /// When a user's events happened.
     pub fn times_of(&self, user: UserIndex) -> &[Timestamp] {
         &self.times[self.offsets[user.get()]..self.offsets[user.get() + 1]]
     }
 
-    /// For each row whether its user took the item at the same time as the one before it: what [`Histories::history_of`] wants. One
+    /// For each row whether it has the same user and time as the row before it: what [`Histories::history_of`] wants. One
     /// pass over all rows.
     pub fn with_previous(&self) -> Vec<bool> {
         self.offsets.windows(2).flat_map(|ends| marks(&self.times[ends[0]..ends[1]])).collect()
@@ -166,7 +176,7 @@ impl Histories {
     /// # Panics
     /// If there are not as many marks as rows.
     pub fn history_of<'a>(&'a self, user: UserIndex, with_previous: &'a [bool]) -> History<'a> {
-        assert_eq!(with_previous.len(), self.num_rows(), "one mark a row");
+        assert_eq!(with_previous.len(), self.num_rows(), "one mark per row");
         let range = self.offsets[user.get()]..self.offsets[user.get() + 1];
         History::with_baskets(&self.items[range.clone()], &with_previous[range])
     }
@@ -189,4 +199,11 @@ impl Histories {
 /// For each of these times whether it is that of the one before.
 pub(super) fn marks(times: &[Timestamp]) -> impl Iterator<Item = bool> {
     times.iter().enumerate().map(|(at, time)| at > 0 && times[at - 1] == *time)
+}
+
+/// Distinct lengths in ascending order, each with its number.
+fn count_lengths(offsets: &[usize]) -> Vec<(usize, u64)> {
+    let mut lengths: Vec<usize> = offsets.windows(2).map(|ends| ends[1] - ends[0]).collect();
+    lengths.sort_unstable();
+    lengths.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect()
 }

@@ -22,7 +22,7 @@ pub use statistics::{Statistics, count_tied_rows, iso};
 pub use suggestion::{suggest_offset, suggest_offsets_by_share};
 pub use ties::{TiePolicy, Timeline};
 
-pub use crate::interactions::History;
+pub(crate) use crate::interactions::History;
 
 #[cfg(test)]
 pub(crate) mod testing {

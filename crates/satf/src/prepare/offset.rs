@@ -1,4 +1,4 @@
-//! Calendar offsets such as `3weeks` or `4months`, taken back from a point in time.
+//! Calendar offsets such as `3weeks` or `4months`, counted back from a point in time.
 
 use std::fmt;
 use std::str::FromStr;

@@ -3,8 +3,8 @@
 //! The protocol: cut points are calendar offsets back from the newest time,
 //! `test_from = max - test`, `valid_from = test_from - valid`; training is `t <= valid_from`, validation
 //! `valid_from < t <= test_from`, test what comes later. The final score refits on training + validation.
-//! Items unknown to the training part are dropped from the holdout; an event without any history (the first
-//! one of a user unknown to the training part) is not scored, it only starts the history; every other holdout
+//! Items unknown to the training set are dropped from the holdout; an event without any history (the first
+//! one of a user unknown to the training set) is not scored, it only starts the history; every other holdout
 //! event is one prediction from the training items and this user's earlier holdout items.
 
 use std::fmt;
@@ -18,22 +18,22 @@ use super::statistics::iso;
 use super::ties::{TiePolicy, Timeline};
 use crate::interactions::{Clock, History, Ids, Interaction, ItemIndex, Timestamp, UserIndex, compact};
 
-/// How a log is cut into training, validation and test part.
+/// How a log is cut into training, validation and test sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitScheme {
     /// By calendar time, the same cut for all users: nothing of the future is known.
     Calendar {
-        /// Length of the validation part.
+        /// Length of the validation set.
         valid: Offset,
-        /// Length of the test part.
+        /// Length of the test set.
         test: Offset,
     },
-    /// By calendar time, without a validation part: all but the newest `test` trains.
+    /// By calendar time, without a validation set: all but the newest `test` trains.
     Holdout {
-        /// Length of the test part.
+        /// Length of the test set.
         test: Offset,
     },
-    /// Each user's newest event is the test, the one before it the validation part; users with fewer than
+    /// Each user's newest event is the test, the one before it the validation set; users with fewer than
     /// three events only train. *Leaks the future*: other users' training events happen after a test event.
     LeaveOneOut,
 }
@@ -54,7 +54,7 @@ pub enum SplitError {
         valid.map(|valid| format!("{valid} and ")).unwrap_or_default(), hint = SplitHint::ShorterOffsets
     )]
     OffsetTooLong {
-        /// Validation offset, if there is a validation part.
+        /// Validation offset, if there is a validation set.
         valid: Option<Offset>,
         /// Test offset.
         test: Offset,
@@ -64,7 +64,7 @@ pub enum SplitError {
         last: String,
     },
     /// A holdout part has no row.
-    #[error("the {part} part has no rows{reason}")]
+    #[error("the {part} set has no rows{reason}")]
     EmptyHoldout {
         /// Which one.
         part: &'static str,
@@ -73,8 +73,8 @@ pub enum SplitError {
     },
     /// No event of the holdout can be predicted.
     #[error(
-        "no event of the {part} part can be scored: of {rows} rows, {unknown_items} are of items unknown to the \
-         training part and {unscored} only start a new user's history"
+        "no event of the {part} set can be scored: of {rows} rows, {unknown_items} are of items unknown to the \
+         training set and {unscored} only start a new user's history"
     )]
     NothingToScore {
         /// Which part.
@@ -87,7 +87,7 @@ pub enum SplitError {
         unscored: usize,
     },
     /// Too little to learn from or to rank.
-    #[error("the training part has {found} {what}: at least 2 are needed to recommend anything")]
+    #[error("the training set has {found} {what}: at least 2 are needed to recommend anything")]
     TooSmall {
         /// Users or items.
         what: &'static str,
@@ -119,7 +119,7 @@ impl fmt::Display for Emptiness {
 }
 
 /// What the caller can do about a [`SplitError`]. Its text ends that of the error, after `hint: `; a program with options of its
-/// own says it in its own words instead.
+/// own words it itself instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SplitHint {
@@ -167,7 +167,7 @@ pub struct Split<'a> {
     parts: Vec<Part>,
 }
 
-/// A training part and what is asked of a model trained on it.
+/// A training set and what is asked of a model trained on it.
 #[derive(Clone, Debug)]
 pub struct Partition {
     /// What models learn from.
@@ -183,7 +183,7 @@ pub struct Holdout {
     pub users: Arc<Ids>,
     /// Whole sequences of the users in the holdout: training items, then known holdout items.
     pub(super) items: Vec<ItemIndex>,
-    /// For each of them whether it was taken at the same time as the one before it.
+    /// For each of them whether it has the same time as the one before it.
     pub(super) with_previous: Vec<bool>,
     /// One a scored event, in the order of time.
     pub events: Vec<Event>,
@@ -198,7 +198,7 @@ pub struct Holdout {
 pub struct Event {
     /// Whose event (an index into [`Holdout::users`]).
     pub user: UserIndex,
-    /// What the user took.
+    /// The item of the event.
     pub target: ItemIndex,
     /// When.
     pub time: Timestamp,
@@ -218,11 +218,11 @@ impl Event {
 pub struct EventCounts {
     /// Holdout rows.
     pub rows: usize,
-    /// Rows whose item the training part knows.
+    /// Rows whose item the training set knows.
     pub known: usize,
     /// Events scored.
     pub scored: usize,
-    /// Rows dropped because the training part does not know the item.
+    /// Rows dropped because the training set does not know the item.
     pub dropped_unknown_items: usize,
     /// Events without a history, which only start one.
     pub unscored_first: usize,
@@ -250,17 +250,17 @@ impl<'a> Split<'a> {
         Ok(Split { timeline, parts })
     }
 
-    /// Rows in the training, validation and test part.
+    /// Rows in the training, validation and test sets.
     pub fn rows(&self) -> [usize; 3] {
         [Part::Train, Part::Valid, Part::Test].map(|part| self.parts.iter().filter(|&&p| p == part).count())
     }
 
-    /// Training part against validation part: for tuning.
+    /// Training part against validation set: for tuning.
     pub fn validation(&self) -> Result<Partition, SplitError> {
         self.partition(Part::Valid, "validation")
     }
 
-    /// Training and validation part together against the test part: for the final score.
+    /// Training and validation set together against the test set: for the final score.
     pub fn test(&self) -> Result<Partition, SplitError> {
         self.partition(Part::Test, "test")
     }

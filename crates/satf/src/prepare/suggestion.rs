@@ -11,7 +11,7 @@ const USUAL_OFFSETS: [&str; 12] = [
     "6months", "1year",
 ];
 
-/// The shortest usual offset, for validation and test part alike, that leaves either of them at least `rows` rows
+/// The shortest usual offset, for validation and test sets alike, that leaves either of them at least `rows` rows
 /// and training the larger half of the log; `None` if there is no such offset or the log has no times.
 pub fn suggest_offset(timeline: &Timeline<'_>, rows: usize) -> Option<Offset> {
     USUAL_OFFSETS.iter().filter_map(|text| text.parse::<Offset>().ok()).find(|&offset| {
@@ -27,7 +27,7 @@ pub fn suggest_offset(timeline: &Timeline<'_>, rows: usize) -> Option<Offset> {
 /// Units tried by [`suggest_offsets_by_share`], longest first.
 const UNITS_TRIED: [Unit; 4] = [Unit::Day, Unit::Hour, Unit::Minute, Unit::Second];
 
-/// Offsets of the validation and of the test part that leave either of them about this share of the rows: for logs that
+/// Offsets of the validation set and of the test set that leave either of them about this share of the rows: for logs that
 /// no usual offset suits, because they thin out towards their end, say. In days where that is fine enough, else in hours,
 /// minutes or seconds. `None` if training would not be left the larger half, or if the log has no times.
 pub fn suggest_offsets_by_share(timeline: &Timeline<'_>, share: f64) -> Option<(Offset, Offset)> {

@@ -14,7 +14,7 @@ use super::statistics::count_tied_rows;
 use crate::choice::{UnknownChoice, choose};
 use crate::interactions::{Interaction, Interactions, event_hash};
 
-/// What the order of one user's rows with equal times is.
+/// How rows of one user with equal times are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TiePolicy {
@@ -77,7 +77,7 @@ impl<'a> Timeline<'a> {
         Timeline { log, rows, policy, tied_rows }
     }
 
-    /// The whole log as histories: what a model learns from that nobody is going to judge.
+    /// The whole log as histories: what a model learns from when it is not going to be scored.
     pub fn histories(&self) -> Histories {
         let rows = self.rows.iter().map(|row| (row.user, row.item, row.time));
         let (users, items) = (Arc::clone(self.log.users()), Arc::clone(self.log.items()));

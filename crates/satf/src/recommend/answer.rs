@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::interactions::{Ids, ItemIndex, OwnedId};
 
-/// What one history gets. Items are called by the caller's ids; `Answer<ItemIndex>` is the same in the indices of the catalogue.
+/// The recommendations for one history. Items go by the caller's ids; `Answer<ItemIndex>` is the same in the indices of the catalogue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer<I = OwnedId> {
     /// Items, best first.
@@ -56,7 +56,7 @@ pub struct Share<I = OwnedId> {
 pub struct SimilarItems<I = OwnedId> {
     /// What was measured, in a few words.
     pub measure: &'static str,
-    /// The items with their similarities, which are above 0; the most alike first.
+    /// The items with their similarities, which are above 0; the most similar first.
     pub items: Vec<SimilarItem<I>>,
 }
 
@@ -66,7 +66,7 @@ pub struct SimilarItem<I = OwnedId> {
     /// The item.
     #[serde(rename = "item_id")]
     pub item: I,
-    /// How alike it is; above 0.
+    /// How similar it is; above 0.
     pub similarity: f32,
 }
 

@@ -16,7 +16,7 @@ pub enum RecommendError {
         /// Items the model knows.
         num_items: usize,
     },
-    /// An id that the model does not know, where nothing can be said without it.
+    /// An id that the model does not know, where an answer needs it.
     #[error("the model does not know the item '{}'", item.as_id())]
     UnknownId {
         /// The id.
@@ -24,15 +24,15 @@ pub enum RecommendError {
     },
     /// The model cannot say what an item of a history adds to a score.
     #[error(
-        "{model} does not explain its scores: they are no sum of shares of past items; linear models such as la-satf do"
+        "{model} does not explain its scores: they are not sums of contributions of past items; linear models such as la-satf do"
     )]
     NoShares {
         /// The model.
         model: String,
     },
-    /// The model has no notion of items that are alike.
+    /// The model has no notion of similar items.
     #[error(
-        "{model} does not know which items are alike: it scores every item by itself; d-satf or pure-svd know"
+        "{model} has no notion of similar items: it scores every item by itself; d-satf and pure-svd have one"
     )]
     NoSimilarities {
         /// The model.

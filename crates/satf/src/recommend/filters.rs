@@ -1,5 +1,7 @@
 //! What may be recommended, in the indices of a catalogue.
 
+use std::sync::Arc;
+
 use super::error::check_items;
 use super::{RecommendError, Seen};
 use crate::interactions::{Ids, ItemIndex};
@@ -77,8 +79,11 @@ impl Change {
     }
 }
 
+/// What else an item has to be. It is asked of items that would be among the best, and of no others.
+pub(super) type Rule = Arc<dyn Fn(ItemIndex) -> bool + Send + Sync>;
+
 /// Filters made ready for many histories.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Sieve {
     num_items: usize,
     exclude: ItemSet,
@@ -90,6 +95,7 @@ pub(super) struct Sieve {
     changes: Vec<(ItemIndex, Change)>,
     /// The items with changes, ascending.
     changed: Vec<ItemIndex>,
+    rule: Option<Rule>,
 }
 
 impl Sieve {
@@ -125,7 +131,13 @@ impl Sieve {
             repeatable: ItemSet::new(&filters.repeatable, num_items),
             changed: sorted(changes.iter().map(|(item, _)| *item)),
             changes,
+            rule: None,
         })
+    }
+
+    /// The same with a rule besides.
+    pub(super) fn with_rule(self, rule: Rule) -> Self {
+        Sieve { rule: Some(rule), ..self }
     }
 
     /// Number of items in the catalogue.
@@ -171,7 +183,10 @@ impl OwnSieve<'_> {
     /// Whether an item may be recommended.
     pub(super) fn allows(&self, item: ItemIndex) -> bool {
         let is_only = self.sieve.only.as_ref().is_none_or(|(_, only)| only.contains(item));
-        is_only && !self.sieve.exclude.contains(item) && self.barred.binary_search(&item).is_err()
+        is_only
+            && !self.sieve.exclude.contains(item)
+            && self.barred.binary_search(&item).is_err()
+            && self.sieve.rule.as_ref().is_none_or(|rule| rule(item))
     }
 }
 

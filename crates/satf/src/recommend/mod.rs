@@ -1,4 +1,4 @@
-//! A trained model in use: what comes next, why, and what is alike.
+//! A trained model in use: what comes next, why, and what is similar.
 //!
 //! [`Request`] says what is wanted, in the caller's ids; [`Model::recommend`] gives an [`Answer`] in the same ids.
 //!
@@ -69,6 +69,9 @@
 //! # }
 //! ```
 
+// First, so that the documentation of `Model` begins with `Model::fit`.
+mod training;
+
 mod answer;
 mod best;
 mod error;
@@ -76,7 +79,6 @@ mod filters;
 mod prepared;
 mod request;
 mod stream;
-mod training;
 mod workspaces;
 
 use std::collections::BTreeMap;
@@ -128,9 +130,11 @@ pub struct Model {
     recommender: Box<dyn Recommender>,
     /// Keys that its configuration leaves to training.
     learned_keys: Vec<&'static str>,
-    /// All items, the most popular first, once somebody asked.
+    /// All items, the most popular first, once they were asked for.
     by_popularity: OnceLock<Vec<u32>>,
     workspaces: Workspaces,
+    /// That of the file it came from.
+    checksum: Option<Box<str>>,
 }
 
 /// What training found, as manifests have it.
@@ -139,7 +143,7 @@ fn learned_by(recommender: &dyn Recommender) -> BTreeMap<String, f64> {
 }
 
 impl Model {
-    /// Learns from histories.
+    /// Learns from histories, such as the training set of a split.
     pub fn train(
         configured: &Configured,
         histories: &Histories,
@@ -171,6 +175,7 @@ impl Model {
             learned_keys: configured.learner.learned_keys(),
             by_popularity: OnceLock::new(),
             workspaces: Workspaces::default(),
+            checksum: None,
         }
     }
 
@@ -185,9 +190,23 @@ impl Model {
 
     /// Reads a model file whose model is one of `registry`.
     pub fn load_with(path: impl AsRef<Path>, registry: &Registry) -> Result<Self, ModelFileError> {
-        let Content { manifest, items, item_counts, model, learned_keys } =
-            model_file::read(path.as_ref(), registry)?;
-        Ok(Model {
+        Ok(Model::from_content(model_file::read(path.as_ref(), registry)?))
+    }
+
+    /// Reads a model file of at most `limit` bytes into memory. Unlike a model that [`Model::load`] gives, this one does not depend on
+    /// the file any more: whoever overwrites it or cuts it short changes nothing. That is what a server wants, which is to go on with the
+    /// old model whatever happens to its file.
+    pub fn load_copied(
+        path: impl AsRef<Path>,
+        registry: &Registry,
+        limit: u64,
+    ) -> Result<Self, ModelFileError> {
+        Ok(Model::from_content(model_file::read_copied(path.as_ref(), registry, limit)?))
+    }
+
+    fn from_content(content: Content) -> Self {
+        let Content { manifest, items, item_counts, model, learned_keys, checksum } = content;
+        Model {
             manifest,
             catalog: Arc::new(items),
             item_counts,
@@ -195,7 +214,13 @@ impl Model {
             learned_keys,
             by_popularity: OnceLock::new(),
             workspaces: Workspaces::default(),
-        })
+            checksum: Some(checksum),
+        }
+    }
+
+    /// The checksum of the file that the model came from, in 64 hexadecimal digits: equal for equal files, and for no others.
+    pub fn checksum(&self) -> Option<&str> {
+        self.checksum.as_deref()
     }
 
     /// Writes a model file, whole or not at all.
@@ -203,7 +228,7 @@ impl Model {
         model_file::write(path.as_ref(), &self.manifest, &self.catalog, &self.item_counts, &*self.recommender)
     }
 
-    /// Every array of its file.
+    /// All arrays that its file holds.
     pub fn tensors(&self) -> Vec<Tensor<'_>> {
         model_file::tensors(&self.catalog, &self.item_counts, &*self.recommender)
     }
@@ -213,13 +238,13 @@ impl Model {
         &self.manifest
     }
 
-    /// Says more about what it learned from.
+    /// Adds to the description of what it learned from.
     pub fn set_dataset(&mut self, seed: u64, describe: impl FnOnce(&mut Dataset)) {
         self.manifest.seed = Some(seed);
         describe(&mut self.manifest.dataset);
     }
 
-    /// Says how good it was.
+    /// Records how good it was.
     pub fn set_validation(&mut self, validation: Validation) {
         self.manifest.validation = Some(validation);
     }
@@ -247,7 +272,7 @@ impl Model {
         self.catalog.len()
     }
 
-    /// How often every item was taken.
+    /// The number of events of every item.
     pub fn item_counts(&self) -> &[u32] {
         &self.item_counts
     }
@@ -257,7 +282,7 @@ impl Model {
         &*self.recommender
     }
 
-    /// A history of these ids, oldest first, each taken at a time of its own. Ids that the model does not know keep no place; they are
+    /// A history of these ids, oldest first, each with a time of its own. Ids that the model does not know are left out; they are
     /// counted ([`OwnedHistory::unknown`]).
     ///
     /// ```
@@ -274,8 +299,8 @@ impl Model {
         OwnedHistory::from_ids(&self.catalog, ids)
     }
 
-    /// A history of these ids and the times they were taken at, in any order; times are read as those of a log are. Items with equal
-    /// times were taken together.
+    /// A history of these ids and the times of their events, in any order; times are read as those of a log are. Items with equal times
+    /// form a basket.
     ///
     /// ```
     /// # use satf::{Interactions, Model};
@@ -294,10 +319,10 @@ impl Model {
         OwnedHistory::from_timed(&self.catalog, events, TimeUnit::Auto)
     }
 
-    /// What a history gets: the best items after it, best first; of equal scores the lower id. Runs on this thread alone.
+    /// Recommends what comes next after a history: the best items, best first; of equal scores, the lower id. Runs on this thread alone.
     ///
-    /// This prepares the request and takes a workspace from those the model keeps. Whoever asks the same of many histories, or keeps
-    /// workspaces, calls [`Model::prepare`] and [`Prepared::answer`].
+    /// This prepares the request and takes a workspace from those the model keeps. To ask the same for many histories, or to
+    /// keep workspaces, use [`Model::prepare`] and [`Prepared::answer`].
     pub fn recommend<'h>(
         &self,
         history: impl Into<History<'h>>,
@@ -337,7 +362,7 @@ impl Model {
         RecommendError::NotFinite { model, what, item, value: value.to_string() }
     }
 
-    /// The items that were taken most often, for histories that say nothing. Scores are counts.
+    /// The most popular items, for histories without any known item. Scores are numbers of events.
     pub fn popular(&self, request: &Request) -> Result<Vec<Recommendation>, RecommendError> {
         Ok(self.prepare(request)?.popular())
     }
@@ -378,7 +403,7 @@ impl Model {
         }
     }
 
-    /// The `n` items most like `item`, by [`Recommender::similarities`]; fewer if fewer have anything in common with it. The item
+    /// The `n` items most similar to `item`, by [`Recommender::similarities`]; fewer if fewer have anything in common with it. The item
     /// itself is not among them. What comes *after* it is another question: [`Model::recommend`] with a history of it alone.
     pub fn similar_items(&self, item: impl AsId, n: usize) -> Result<SimilarItems, RecommendError> {
         Ok(self.similar_items_indexed(self.find(item.as_id())?, n)?.with_ids(&self.catalog))

@@ -1,6 +1,6 @@
 //! A request made ready for a model: what it was compiled to, and how it answers.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
@@ -26,7 +26,7 @@ pub struct Prepared<'m> {
     explains: bool,
     sieve: Sieve,
     unknown: Vec<Unknown>,
-    /// What a history gets of which no item is known, once one came.
+    /// What to recommend when no item of a history is known, once one came.
     of_unknown: OnceLock<Vec<Recommendation<ItemIndex>>>,
 }
 
@@ -66,6 +66,13 @@ impl<'m> Prepared<'m> {
         Ok(Prepared { explains: true, of_unknown: OnceLock::new(), ..self })
     }
 
+    /// The same with a rule that items have to satisfy besides, such as one over their attributes. Like all filters it applies before the
+    /// best items are taken; it is asked of items that would be among them, and of no others.
+    #[must_use]
+    pub fn with_rule(self, rule: impl Fn(ItemIndex) -> bool + Send + Sync + 'static) -> Self {
+        Prepared { sieve: self.sieve.with_rule(Arc::new(rule)), of_unknown: OnceLock::new(), ..self }
+    }
+
     /// The model it was made for.
     pub fn model(&self) -> &'m Model {
         self.model
@@ -76,7 +83,7 @@ impl<'m> Prepared<'m> {
         self.n
     }
 
-    /// What a history gets of which no item is known.
+    /// What to recommend when no item of a history is known.
     pub fn fallback(&self) -> Fallback {
         self.fallback
     }
@@ -145,6 +152,54 @@ impl<'m> Prepared<'m> {
         lists.into_par_iter().map(answer).collect::<Vec<_>>().into_iter().collect()
     }
 
+    /// What each of several requests gets that were prepared for one model, in the indices of its catalogue: with dense scores, one matrix product for all of them. The
+    /// answers are those of [`Prepared::answer_indexed`], to the bit.
+    ///
+    /// # Panics
+    /// If they were prepared for different models.
+    pub fn answer_together_indexed(
+        requests: &[(Prepared<'_>, History<'_>)],
+        workspace: &mut Workspace,
+    ) -> Vec<Result<Answer<ItemIndex>, RecommendError>> {
+        let Some((first, _)) = requests.first() else { return Vec::new() };
+        let (model, num_items) = (first.model, first.model.num_items());
+        assert!(requests.iter().all(|(request, _)| std::ptr::eq(request.model, model)), "one model");
+        let alone = |(request, history): &(Prepared<'_>, History<'_>), workspace: &mut Workspace| {
+            request.answer_indexed(*history, workspace)
+        };
+        let is_scored =
+            |history: History<'_>| !history.is_empty() && check_items("history", &history, num_items).is_ok();
+        if requests.len() < 2 || num_items == 0 || model.recommender().is_sparse() {
+            return requests.iter().map(|request| alone(request, workspace)).collect();
+        }
+        let mut answers = Vec::with_capacity(requests.len());
+        for requests in requests.chunks(histories_at_once(num_items).max(1)) {
+            let scored: Vec<History<'_>> =
+                requests.iter().map(|(_, history)| *history).filter(|&history| is_scored(history)).collect();
+            let mut lists = Vec::with_capacity(scored.len());
+            if !scored.is_empty() {
+                let scores = workspace.dense(scored.len() * num_items);
+                model.recommender().score_batch(&scored, scores);
+                let own = requests.iter().filter(|(_, history)| is_scored(*history));
+                for ((request, history), row) in own.zip(scores.chunks_mut(num_items)) {
+                    let scores = Scores::Dense(row);
+                    let finite = model.check_scores(&scores);
+                    lists.push(finite.map(|()| best(&request.sieve.of(history), scores, request.n)));
+                }
+            }
+            let mut lists = lists.into_iter();
+            for request in requests {
+                let (prepared, history) = request;
+                let list = if is_scored(*history) { lists.next() } else { None };
+                answers.push(match list {
+                    None => alone(request, workspace),
+                    Some(list) => list.and_then(|list| prepared.explained(*history, list)),
+                });
+            }
+        }
+        answers
+    }
+
     /// The best items after a history by their scores, whether anything of it is known or not: an empty history gets what the model
     /// scores highest without one, and no fallback.
     pub fn rank<'h>(
@@ -163,7 +218,7 @@ impl<'m> Prepared<'m> {
         Ok(self.rank_many(&views(histories))?.into_iter().map(scored).collect())
     }
 
-    /// The items that were taken most often. Scores are counts.
+    /// The most popular items. Scores are numbers of events.
     pub fn popular(&self) -> Vec<Recommendation> {
         let list = self.popular_indexed();
         list.into_iter().map(|recommendation| recommendation.with_id(self.model.catalog())).collect()
@@ -187,7 +242,7 @@ impl<'m> Prepared<'m> {
         list.into_iter().map(recommendation).collect()
     }
 
-    /// What a history gets of which no item is known.
+    /// What to recommend when no item of a history is known.
     fn fall_back(&self, history: History<'_>) -> Answer<ItemIndex> {
         let items = match self.fallback {
             Fallback::Empty => Vec::new(),
@@ -293,7 +348,7 @@ impl Model {
         let shares = self.recommender().shares(history, item);
         if let Some(&value) = shares.of_history.iter().chain([&shares.base]).find(|value| !value.is_finite())
         {
-            return Err(self.not_finite("share of a past item in the score", item.get(), value));
+            return Err(self.not_finite("contribution of a past item to the score", item.get(), value));
         }
         let share = |(&item, share): (&ItemIndex, f64)| Share { item, share };
         Ok(Explanation {

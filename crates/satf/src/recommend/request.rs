@@ -16,7 +16,7 @@ pub enum Seen {
     Allow,
 }
 
-/// What a history gets of which no item is known.
+/// What to recommend when no item of a history is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fallback {
@@ -27,7 +27,7 @@ pub enum Fallback {
     Popular,
 }
 
-/// What to recommend, in the caller's ids. Filters apply before the best items are taken, so [`Request::n`] items come back whenever
+/// What to recommend, in the caller's ids. Filters apply before the best items are chosen, so [`Request::n`] items come back whenever
 /// that many are allowed. The default asks for ten items that the history does not hold.
 ///
 /// [`Model::prepare`](super::Model::prepare) makes a request ready for any number of histories. Ids that a model does not know are no
@@ -60,7 +60,7 @@ pub struct Request {
     pub factors: Vec<(OwnedId, f32)>,
     /// Added to the scores of these items, after their factors: finite numbers, in units of the scores (default none).
     pub boosts: Vec<(OwnedId, f32)>,
-    /// What a history gets of which no item is known (default `empty`: nothing).
+    /// What to recommend when no item of a history is known (default `empty`: nothing).
     pub fallback: Fallback,
     /// Whether every score is explained (default no).
     pub explain: bool,

@@ -21,7 +21,7 @@ pub struct StreamReport {
     pub recommendations: u64,
     /// Items of histories that the model does not know, and that were skipped.
     pub unknown_items: u64,
-    /// Histories of which no item is known.
+    /// Histories without any known item.
     pub without_known_items: u64,
 }
 

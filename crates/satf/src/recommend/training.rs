@@ -62,7 +62,7 @@ impl FitOptions {
     }
 }
 
-/// Why a model cannot be had from a log.
+/// Why no model could be trained on a log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FitError {
@@ -103,7 +103,7 @@ impl Model {
         Model::fit_with(log, &FitOptions::default(), &())
     }
 
-    /// The same with another model, other keys, another order of ties, another seed, and somebody who watches.
+    /// The same with another model, other keys, another order of ties, another seed, and a monitor of the work.
     ///
     /// [`Model::train`] learns from a part of a log.
     pub fn fit_with(

@@ -1,4 +1,4 @@
-//! The end of a study: its best configuration is fitted to all before the test part, and scored there.
+//! The end of a study: its best configuration is fitted to all before the test set, and scored there.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -16,9 +16,9 @@ pub struct Ending<'a> {
     pub entry: &'a ModelEntry,
     /// Its keys that were not searched.
     pub settings: &'a Table,
-    /// What was to be high on the validation part.
+    /// What was to be high on the validation set.
     pub metric: Metric,
-    /// The test part, and all before it.
+    /// The test set, and all before it.
     pub test: &'a Partition,
     /// What is measured there.
     pub evaluation: EvaluateOptions,
@@ -29,18 +29,18 @@ pub struct Ending<'a> {
 /// The result of a study, as its folder keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyResult {
-    /// The best configuration on the validation part.
+    /// The best configuration on the validation set.
     pub best: Best,
     /// Every key of it with its value, defaults included.
     pub configuration: Value,
     /// What was to be high.
     pub metric: Metric,
-    /// Its scores on the test part, by name, in the order of reports.
+    /// Its scores on the test set, by name, in the order of reports.
     #[serde(with = "metrics_by_name")]
     pub test: Vec<(String, Estimate)>,
-    /// Counts of the test part.
+    /// Counts of the test set.
     pub events: EventCounts,
-    /// How often the test part was looked at: the more often, the less its score says.
+    /// How often the test set was looked at: the more often, the less its score says.
     pub test_part_scored: u64,
     /// Wall-clock seconds of training.
     pub train_seconds: f64,
@@ -62,7 +62,7 @@ pub struct TrialCounts {
 }
 
 impl Ending<'_> {
-    /// The result of a study: as it was if the best is still the best, else the new best is fitted and scored on the test part. Either
+    /// The result of a study: as it was if the best is still the best, else the new best is fitted and scored on the test set. Either
     /// way the study keeps it. A monitor that keeps unfinished training does so in [`Study::refit_checkpoints`].
     pub fn conclude(
         &self,
@@ -127,7 +127,7 @@ impl Ending<'_> {
             toml::to_string(&settings).map_err(|error| TuneError::content(study.folder(), &error))?;
         let usage = self.usage.as_ref().map(|usage| format!("; {usage}")).unwrap_or_default();
         let StudyResult { metric, best, .. } = result;
-        Ok(format!("# {metric} {:.4} on the validation part{usage}\n{settings}", best.value))
+        Ok(format!("# {metric} {:.4} on the validation set{usage}\n{settings}", best.value))
     }
 }
 

@@ -119,6 +119,9 @@ pub enum TuneError {
         /// By which every error of this kind is known.
         source: Cancelled,
     },
+    /// The caller asked to stop before there was a trial.
+    #[error("stopped on request, before the first trial")]
+    StoppedEarly(#[from] Cancelled),
 }
 
 /// What is wrong with a file or folder of a search.
@@ -142,7 +145,7 @@ pub enum Damage {
         /// What the parser says.
         reason: String,
     },
-    /// A trial that is there twice.
+    /// A trial that appears twice.
     Repeated {
         /// The line of the second one, counted from 1.
         line: usize,
@@ -177,7 +180,7 @@ impl fmt::Display for Damage {
             Damage::Line { line, reason } => {
                 write!(f, "line {line} is damaged: {reason}; hint: {}", TuneHint::NewStudy)
             }
-            Damage::Repeated { line, trial } => write!(f, "line {line}: trial {trial} is there twice"),
+            Damage::Repeated { line, trial } => write!(f, "line {line}: trial {trial} appears twice"),
             Damage::OtherTrial { trial, kept, asked } => {
                 let hint = TuneHint::NewStudy;
                 write!(f, "trial {trial} has {kept}, where this search would try {asked}; hint: {hint}")
@@ -186,8 +189,8 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What the caller can do about a [`TuneError`]. Its text is part of the error's; a program with options of its own says it in its
-/// own words instead.
+/// What the caller can do about a [`TuneError`]. Its text is part of the error's; a program with options of its own words it itself
+/// instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TuneHint {
@@ -205,7 +208,7 @@ pub enum TuneHint {
     RepeatOrMove,
     /// Wait for the other run, or stop it.
     Wait,
-    /// Ask for the same again: the search goes on where it stopped.
+    /// Ask for the same again: the search continues where it stopped.
     GoOn,
 }
 
@@ -219,7 +222,7 @@ impl fmt::Display for TuneHint {
             TuneHint::FreeSpace => "what was done is kept: free some space and search again",
             TuneHint::RepeatOrMove => "ask for the same again, or give another folder",
             TuneHint::Wait => "wait for it, or stop it, then try again",
-            TuneHint::GoOn => "the same search goes on from there",
+            TuneHint::GoOn => "the same search continues from there",
         })
     }
 }

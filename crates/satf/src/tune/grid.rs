@@ -11,6 +11,7 @@ use super::sampler::{Axis, Candidates};
 use super::space::{Dimension, Space};
 use super::{SpaceFault, TuneError};
 use crate::models::{ConfigError, Configured, ModelEntry, ModelError};
+use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::Histories;
 
 /// Most points a space may have before constraints.
@@ -49,14 +50,21 @@ impl Grid {
     /// The valid points of `space` for a model whose other keys are those of `base`.
     ///
     /// A point is invalid if it breaks a constraint or if the model refuses it on these histories. A key that the model
-    /// does not have, or a value of the wrong type, is an error.
+    /// does not have, or a value of the wrong type, is an error. The monitor may stop it: there may be two million points.
     pub fn new(
         entry: &ModelEntry,
         base: &Table,
         space: &Space,
         histories: &Histories,
+        monitor: &dyn Monitor,
     ) -> Result<Grid, TuneError> {
         space.check(entry)?;
+        entry.check_keys(base)?;
+        for dimension in &space.dimensions {
+            for value in &dimension.values {
+                entry.check_keys(&Table::from_iter([(dimension.key.clone(), value.clone())]))?;
+            }
+        }
         let defaults = entry.defaults();
         let (served_keys, iterations_key) = (entry.variant_keys(), entry.iterations_key());
         let (served, trained): (Vec<Dimension>, Vec<Dimension>) =
@@ -79,13 +87,16 @@ impl Grid {
         };
 
         let values = grid.values(&defaults);
+        monitor.begin("looking for valid points", num_trained as u64);
         let valid_served = |place: usize| -> Result<Vec<usize>, TuneError> {
+            check_cancelled(monitor)?;
             let mut valid = Vec::new();
             for served in 0..num_served {
                 if grid.is_valid(space, &values, place, served, histories)?.is_none() {
                     valid.push(served);
                 }
             }
+            monitor.advance(1);
             Ok(valid)
         };
         let valid: Vec<Vec<usize>> =
@@ -197,7 +208,7 @@ impl Grid {
                 Err(fault) => return Err(TuneError::Space { name: space.name.clone(), faults: vec![fault] }),
             }
         }
-        match self.entry.configure(&self.settings(place, served)) {
+        match self.entry.configure_known(self.settings(place, served)) {
             Ok(configured) => match configured.learner.check_on(histories) {
                 Ok(()) => Ok(None),
                 Err(error @ ModelError::Data { .. }) => Err(error.into()),

@@ -5,7 +5,7 @@
 //!   anything is counted. Its points are *trainings*: keys that play no part in training (`rescaled`, the rank of a
 //!   PureSVD) and the number of iterations are not searched one by one, a training scores all of them.
 //! * A [`Sampler`] says which trainings to try: all, at random without replacement, or by TPE.
-//! * A [`Study`] is the folder: what was asked, and one line a trial, safely on disk before the next trial begins.
+//! * A [`Study`] is the folder: what was asked, and one line per trial, safely on disk before the next trial begins.
 //! * [`search`] brings them together. What is tried next depends on the seed and on finished trials by their number,
 //!   never on the clock, the number of threads or the number of jobs; so a search that was killed and started
 //!   again ends where an undisturbed one does.

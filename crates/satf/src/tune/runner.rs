@@ -266,13 +266,13 @@ fn thread_pools(jobs: usize) -> Result<Vec<ThreadPool>, TuneError> {
         .map_err(|error| TuneError::Threads { jobs, reason: error.to_string() })
 }
 
-/// The best configuration, fitted to training and validation part and scored on the test part.
+/// The best configuration, fitted to training and validation sets and scored on the test set.
 pub struct Refit {
     /// The best configuration that was found.
     pub best: Best,
     /// Every key with its value, defaults included.
     pub configuration: Value,
-    /// Its scores on the test part.
+    /// Its scores on the test set.
     pub evaluation: Evaluation,
     /// Wall-clock seconds of training.
     pub train_seconds: f64,
@@ -280,7 +280,7 @@ pub struct Refit {
     pub evaluate_seconds: f64,
 }
 
-/// Fits the best configuration of a study, its number of iterations included, to all before the test part, and scores it.
+/// Fits the best configuration of a study, its number of iterations included, to all before the test set, and scores it.
 pub fn refit(
     entry: &ModelEntry,
     base: &Table,

@@ -3,8 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | `study.json` | what was asked: model, space, protocol, log, seed; and how far this search should go |
-//! | `trials.jsonl` | one line a trial, appended and synced before the next one begins |
-//! | `result.json`, `best.toml` | at the end: the best configuration and its score on the test part |
+//! | `trials.jsonl` | one line per trial, appended and synced before the next one begins |
+//! | `result.json`, `best.toml` | at the end: the best configuration and its score on the test set |
 //! | `checkpoints` | unfinished training, a folder a trial, of models that keep it |
 //! | `study.lock` | held by the process that writes |
 //!
@@ -93,7 +93,7 @@ impl Study {
         log.read_to_end(&mut bytes).map_err(TuneError::file(&path, "read the trial log"))?;
         let (mut trials, whole) = parse_trials(&path, &bytes)?;
         if whole < bytes.len() {
-            tracing::warn!("{}: the last line is torn, its trial is done again", path.display());
+            tracing::warn!("{}: the last line is torn, its trial is run again", path.display());
             log.set_len(whole as u64).map_err(TuneError::file(&path, "cut off the torn line"))?;
         }
         log.sync_all().map_err(TuneError::file(&path, "sync the trial log"))?;
@@ -173,7 +173,7 @@ impl Study {
 pub enum State {
     /// A process is at work on it.
     Running,
-    /// It has not come to its end, and nobody is at work on it.
+    /// It is not finished, and no process is working on it.
     Stopped,
     /// The result is there.
     Finished,
@@ -466,7 +466,7 @@ mod tests {
         assert!(message.contains("trials.jsonl") && message.contains("line 2"), "{message}");
         let twice = text.lines().next().unwrap();
         fs::write(&path, format!("{twice}\n{twice}\n")).unwrap();
-        assert!(open(folder.path()).unwrap_err().to_string().contains("trial 0 is there twice"));
+        assert!(open(folder.path()).unwrap_err().to_string().contains("trial 0 appears twice"));
     }
 
     #[test]

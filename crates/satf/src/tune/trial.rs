@@ -15,7 +15,7 @@ use crate::models::{Checkpoints, ConfigError, Iteration, ModelError, Snapshot, T
 use crate::monitor::{Cancelled, Monitor};
 use crate::prepare::Partition;
 
-/// Iterations that take so many seconds are told of one by one; others only trial by trial.
+/// Iterations that take so many seconds are reported one by one; others only trial by trial.
 const WORTH_TELLING: f64 = 2.0;
 
 /// What a trial showed: one line of the trial log.
@@ -26,7 +26,7 @@ pub struct Trial {
     pub trial: usize,
     /// The keys that tell its training from the others.
     pub keys: Map<String, Value>,
-    /// Every configuration scored on the validation part, iteration by iteration.
+    /// Every configuration scored on the validation set, iteration by iteration.
     pub scores: Vec<Score>,
     /// Why there are no scores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub struct Trial {
     pub elapsed_seconds: f64,
 }
 
-/// The score of one configuration on the validation part.
+/// The score of one configuration on the validation set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Score {
@@ -66,7 +66,7 @@ pub struct Best {
     pub trial: usize,
     /// All its keys that were searched, the number of iterations included.
     pub keys: Map<String, Value>,
-    /// The metric on the validation part.
+    /// The metric on the validation set.
     pub value: f64,
     /// Its standard error.
     pub stderr: Option<f64>,
@@ -89,11 +89,11 @@ pub fn best_of(trials: &[Trial]) -> Option<Best> {
 /// How configurations are scored.
 #[derive(Clone, Copy)]
 pub struct Scoring<'a> {
-    /// Training and validation part.
+    /// Training and validation set.
     pub partition: &'a Partition,
     /// What is measured.
     pub metric: Metric,
-    /// Iterations without growth that early stopping bears.
+    /// Stop after this many iterations without improvement.
     pub patience: usize,
     /// Which items are left out of a ranking.
     pub seen: SeenPolicy,
@@ -160,7 +160,7 @@ impl Score {
     }
 }
 
-/// Watches a trial, whose progress is that of the search: only slow iterations are told of. Has a folder of its own for unfinished
+/// Watches a trial, whose progress is that of the search: only slow iterations are reported. Has a folder of its own for unfinished
 /// training.
 struct QuietTrial<'a> {
     monitor: &'a dyn TrainingMonitor,

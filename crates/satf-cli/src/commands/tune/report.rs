@@ -52,7 +52,7 @@ pub(super) fn result(status: &Status, result: &Value, folder: &Path, registry: &
 pub(super) fn status(status: &Status, registry: &Registry) -> String {
     let state = match status.state {
         State::Running => "running",
-        State::Stopped => "stopped; the command that began it goes on with it",
+        State::Stopped => "stopped; run its command again to continue",
         State::Finished => "finished",
     };
     let mut pairs = vec![
@@ -65,7 +65,7 @@ pub(super) fn status(status: &Status, registry: &Registry) -> String {
         ("time spent", duration(status.elapsed_seconds)),
     ];
     if let Some(seconds) = status.seconds_a_trial {
-        pairs.push(("time a trial", duration(seconds)));
+        pairs.push(("time per trial", duration(seconds)));
     }
     if let Some(seconds) = status.seconds_left {
         pairs.push(("time left", format!("about {}", duration(seconds))));
@@ -104,7 +104,7 @@ fn summary(status: &Status) -> String {
     let configurations: usize = status.trials.iter().map(|trial| trial.scores.len()).sum();
     let failed = if status.failed > 0 { format!(", {} failed", status.failed) } else { String::new() };
     format!(
-        "{} on the validation part: {} trials{failed}, {} configurations scored in {} ({} a trial); the space {} has {} \
+        "{} on the validation set: {} trials{failed}, {} configurations scored in {} ({} per trial); the space {} has {} \
          trainings",
         text(&status.asked["metric"]),
         status.done,

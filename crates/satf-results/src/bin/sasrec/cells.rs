@@ -18,7 +18,7 @@ use toml::{Table, Value};
 
 use super::{Dataset, Error, Request};
 
-/// Early stopping bears so many epochs without growth.
+/// Early stopping ends after so many epochs without improvement.
 const PATIENCE: usize = 10;
 const NDCG: Metric = Metric { measure: Measure::Ndcg, cutoff: 10 };
 
@@ -36,13 +36,13 @@ pub(crate) struct Question {
     pub(crate) settings: String,
     /// Most epochs.
     pub(crate) epochs: i64,
-    /// Epochs without growth that early stopping bears, for a candidate.
+    /// Epochs without improvement after which early stopping ends a candidate.
     pub(crate) patience: Option<usize>,
-    /// The hash of the training part.
+    /// The hash of the training set.
     data: String,
 }
 
-/// A candidate on the validation part.
+/// A candidate on the validation set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Candidate {
     pub(crate) best_epoch: usize,
@@ -50,7 +50,7 @@ pub(crate) struct Candidate {
     pub(crate) ndcg: Estimate,
 }
 
-/// A configuration on the test part.
+/// A configuration on the test set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Tested {
     pub(crate) ndcg: Estimate,
@@ -168,7 +168,7 @@ fn configure(asked: &Question, max_len: i64) -> Result<Configured, Error> {
     Ok(satf_sasrec::registry().find("sasrec")?.configure(&settings)?)
 }
 
-/// Trains on the training part alone until the validation part says that it is enough.
+/// Trains on the training set alone until the validation set says that it is enough.
 fn validate(configured: &Configured, partition: &Partition, watch: &Watch) -> Result<Candidate, Error> {
     let validation = Validation::new(partition, NDCG, PATIENCE);
     let validated = fit_with_validation(&*configured.learner, &validation, watch)?;
@@ -177,7 +177,7 @@ fn validate(configured: &Configured, partition: &Partition, watch: &Watch) -> Re
     Ok(Candidate { best_epoch, epochs, ndcg })
 }
 
-/// Trains on all before the test part and scores that.
+/// Trains on all before the test set and scores that.
 fn score(configured: &Configured, partition: &Partition, watch: Watch) -> Result<Tested, Error> {
     let model = configured.learner.fit(&partition.train, &watch)?;
     let items = partition.train.num_items();

@@ -22,7 +22,7 @@ use satf::prepare::TiePolicy;
 
 type Error = Box<dyn std::error::Error>;
 
-/// A dataset, the names it goes by, and the configurations of the full softmax that are tried on its validation part.
+/// A dataset, the names it goes by, and the configurations of the full softmax that are tried on its validation set.
 struct Dataset {
     name: &'static str,
     title: &'static str,

@@ -12,7 +12,7 @@ use super::{DATASETS, Dataset, Error};
 const NOTES: &str = "\
 Test split, refit on training + validation, all items ranked, n = 10, ± one standard error, clustered by user, one seed of the model and \
 of the order of ties. `ce` is the softmax over the whole catalogue; its configuration is the best of the candidates below on the \
-validation part (NDCG@10 after every epoch; training ends after ten epochs without growth, or where it was cut off), its number of \
+validation set (NDCG@10 after every epoch; training ends after ten epochs without growth, or where it was cut off), its number of \
 epochs the best one there. `bce` is the paper's configuration: one sampled negative a position, one head, the paper's width, blocks, \
 dropout, step size and batch. Where fewer epochs were run than the paper's the row says so. The paper's figures carry a mark: = within \
 two standard errors of ours, ▲ ours is above, ▼ below; they stand beside both orders of ties, for it is not known which one its \
@@ -27,7 +27,7 @@ pub(crate) fn page(work: &Path) -> Result<String, Error> {
     );
     for dataset in &DATASETS {
         write!(text, "\n## {}\n\n", dataset.title)?;
-        text.push_str("| loss | ties | NDCG | HR | COV | epochs | seconds an epoch | paper |\n|---|---|---|---|---|---|---|---|\n");
+        text.push_str("| loss | ties | NDCG | HR | COV | epochs | seconds per epoch | paper |\n|---|---|---|---|---|---|---|---|\n");
         text.push_str(&rows(work, dataset)?);
         text.push_str(&candidates(work, dataset)?);
     }
@@ -107,7 +107,7 @@ fn marked(paper: f64, ours: &Estimate) -> String {
     format!("{paper:.3} {mark}")
 }
 
-/// The candidate that is best on the validation part.
+/// The candidate that is best on the validation set.
 fn best(work: &Path, dataset: &Dataset, ties: TiePolicy) -> Result<Option<Cell<Candidate>>, Error> {
     let tried = tried(work, dataset, ties)?.into_iter();
     Ok(tried.reduce(|best, next| if next.result.ndcg.value > best.result.ndcg.value { next } else { best }))
@@ -134,7 +134,7 @@ fn candidates(work: &Path, dataset: &Dataset) -> Result<String, Error> {
         }
     }
     if !text.is_empty() {
-        let head = "\nCandidates of `ce` on the validation part:\n\n| keys | ties | NDCG | best epoch |\n|---|---|---|---|\n";
+        let head = "\nCandidates of `ce` on the validation set:\n\n| keys | ties | NDCG | best epoch |\n|---|---|---|---|\n";
         text.insert_str(0, head);
     }
     Ok(text)

@@ -22,7 +22,7 @@ pub(super) struct ListColumn {
 
 enum Elements {
     Ids(Column),
-    /// Items that were taken together.
+    /// Items of one basket.
     Baskets(Box<ListColumn>),
 }
 

@@ -72,7 +72,7 @@ enum Items {
 impl<'a> ParquetRows<'a> {
     pub(super) fn open(
         source: Source<'_>,
-        wanted: &Wanted,
+        wanted: &Wanted<'_>,
         monitor: &'a dyn Monitor,
     ) -> Result<Self, DataError> {
         match open_file(source, monitor)? {
@@ -92,7 +92,7 @@ impl<'a> ParquetRows<'a> {
         file: R,
         size: u64,
         told: u64,
-        wanted: &Wanted,
+        wanted: &Wanted<'_>,
         monitor: &'a dyn Monitor,
     ) -> Result<Self, DataError> {
         let metadata = guarded(&path, || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
@@ -217,7 +217,7 @@ fn open_file(source: Source<'_>, monitor: &dyn Monitor) -> Result<Input, DataErr
         return Err(broken(&path, "it does not begin with PAR1"));
     }
     if let Some(compression) = source.compression() {
-        return Err(broken(&path, format!("it is packed with {compression}; unpack it first")));
+        return Err(broken(&path, format!("it is compressed with {compression}; decompress it first")));
     }
     match source.backing() {
         Backing::File => {
@@ -253,8 +253,12 @@ fn buffered(path: &Path, reader: impl Read, limit: u64, monitor: &dyn Monitor) -
 /// How much of it is read between two questions whether to stop.
 const BUFFERED_AT_ONCE: u64 = 1 << 20;
 
-/// An error if a column that is taken is packed with a codec that is not read here: Brotli alone would be a megabyte of program.
-fn check_codecs(path: &Path, metadata: &ParquetMetaData, taken: &[usize]) -> Result<(), DataError> {
+/// An error if a column that is used is compressed with a codec that is not read here: Brotli alone would be a megabyte of program.
+pub(crate) fn check_codecs(
+    path: &Path,
+    metadata: &ParquetMetaData,
+    taken: &[usize],
+) -> Result<(), DataError> {
     let schema = metadata.file_metadata().schema_descr();
     for (leaf, column) in metadata.row_groups().iter().flat_map(|group| group.columns().iter().enumerate()) {
         let codec = match column.compression() {
@@ -263,13 +267,8 @@ fn check_codecs(path: &Path, metadata: &ParquetMetaData, taken: &[usize]) -> Res
             _ => continue,
         };
         if taken.contains(&schema.get_column_root_idx(leaf)) {
-            let name = column.column_descr().name();
-            return Err(broken(
-                path,
-                format!(
-                    "its column {name} is packed with {codec}; write it again with zstd, snappy, gzip or lz4"
-                ),
-            ));
+            let column = column.column_descr().name().into();
+            return Err(DataError::ParquetCodec { path: path.to_owned(), column, codec });
         }
     }
     Ok(())
@@ -318,7 +317,10 @@ fn as_views(data_type: &DataType) -> DataType {
 }
 
 /// Runs a step of the decoder, which answers some damaged files with a panic where it should with an error.
-fn guarded<T, E: Display>(path: &Path, decode: impl FnOnce() -> Result<T, E>) -> Result<T, DataError> {
+pub(crate) fn guarded<T, E: Display>(
+    path: &Path,
+    decode: impl FnOnce() -> Result<T, E>,
+) -> Result<T, DataError> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(broken(path, error.to_string())),

@@ -21,7 +21,7 @@ use super::rows::{Next, Row, Rows};
 use super::source::Source;
 use super::time::TimeReader;
 use super::tolerance::Tolerance;
-use super::{DataError, ReadOptions};
+use super::{DataError, FirstRow, ReadOptions};
 use crate::interactions::{Clock, Id, Ids, OwnedHistory, OwnedId};
 use crate::monitor::{Monitor, OnlyCancels, check_cancelled};
 
@@ -67,7 +67,7 @@ impl Default for HistoryOptions {
 /// | CSV or TSV with a column `history` | `ann,"tent,sleeping bag"` as [`parse_history`](super::parse_history) reads it, or a JSON list |
 /// | Parquet with a column `history` | a list of ids, or text as in CSV |
 ///
-/// Items taken together are rows with equal times, or a list within the list: `["tent", ["mug", "stove"]]`.
+/// Items of one basket are rows with equal times, or a list within the list: `["tent", ["mug", "stove"]]`.
 ///
 /// Rows of users and items may stand in any order. A user's rows are put in the order of their times, or of the file where there are
 /// none; equal times keep the order of the file. Histories come out in the order in which their users first appear. Up to
@@ -84,7 +84,7 @@ pub struct UserHistories<'a> {
     tolerance: Tolerance,
     /// The file, if it can be read again.
     file: Option<PathBuf>,
-    wanted: Wanted,
+    wanted: Wanted<'a>,
     monitor: &'a dyn Monitor,
     /// Whether there was a row, be it a bad one.
     has_rows: bool,
@@ -113,7 +113,7 @@ impl<'a> UserHistories<'a> {
             file = metadata.is_file().then(|| path.to_owned());
             Source::open(path, monitor)?
         };
-        let wanted = Wanted::histories(&options.reading, options.history_column.as_deref());
+        let wanted = Wanted::histories(&options.reading, options.history_column.as_deref(), catalog);
         let (rows, _) = Rows::open(source, wanted.clone(), monitor)?;
         let resolver = Resolver::new(rows.path(), catalog, options);
         Ok(UserHistories {
@@ -139,6 +139,16 @@ impl<'a> UserHistories<'a> {
         &self.tolerance.messages
     }
 
+    /// What messages call the file.
+    pub fn path(&self) -> &Path {
+        self.rows.path()
+    }
+
+    /// What the first row was taken for, if it may be either a header or an event; known once a history was read.
+    pub fn doubtful_first_row(&self) -> Option<&FirstRow> {
+        self.rows.doubtful_first_row()
+    }
+
     fn read(&mut self) -> Result<Option<UserHistory>, DataError> {
         loop {
             if let Some(history) = self.resolver.grouping.next()? {
@@ -161,7 +171,7 @@ impl<'a> UserHistories<'a> {
                 }
                 Next::Row((_, Err(Rejection::Log(error)))) => return Err(error),
                 Next::End if !self.has_rows => {
-                    return Err(DataError::NoRows { path: Some(self.rows.path().to_owned()) });
+                    return Err(self.rows.no_rows());
                 }
                 Next::End => {
                     self.is_read = true;

@@ -1,11 +1,11 @@
 //! Does order matter on this log? Models on real histories against the same models on shuffled ones.
 //!
-//! A model that knows order is fitted to the training part and scored on the events of the test part, twice: with
+//! A model that knows order is fitted to the training set and scored on the events of the test set, twice: with
 //! histories as they are, and with every history in random order ([`Partition::disordered`]), in training and at
 //! prediction alike. Only the order differs: users, items, counts and targets are the same, so the paired difference is
 //! what order is worth to that model. A model that knows none stands beside them for comparison.
 //!
-//! Rows of one user with equal times have no order of their own. Their order is drawn anew for every repetition; and if there are
+//! Rows of one user with equal times have no order of their own. Their order is drawn again for every repetition; and if there are
 //! such rows, everything is done once more in the order of the file, to show what that order seems to add.
 
 mod verdict;
@@ -31,13 +31,13 @@ const RANK: usize = 200;
 /// How the check is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderOptions {
-    /// How the log is cut; what is before the test part trains.
+    /// How the log is cut; what is before the test set trains.
     pub scheme: SplitScheme,
     /// How often histories are shuffled, and ties drawn: at least 1 (default 3). The result is the mean.
     pub repetitions: usize,
-    /// Events scored at most a repetition, evenly spread over the test part (default 10,000).
+    /// Events scored at most a repetition, evenly spread over the test set (default 10,000).
     pub most_events: usize,
-    /// Seed of everything random.
+    /// Seed for everything random.
     pub seed: u64,
 }
 
@@ -185,7 +185,7 @@ fn learners(partition: &Partition, seed: u64) -> Vec<Box<dyn Learner>> {
     vec![Box::new(TransitionsConfig::default()), Box::new(la_satf)]
 }
 
-/// The test part of a log, thinned to the events asked for.
+/// The test set of a log, thinned to the events asked for.
 fn part(timeline: Timeline<'_>, options: &OrderOptions) -> Result<Partition, OrderError> {
     let mut partition = Split::new(timeline, options.scheme)?.test()?;
     let events = &mut partition.holdout.events;
@@ -235,7 +235,7 @@ impl Scores {
         Ok(())
     }
 
-    /// The same for a model that learns from who took what alone: one training serves both.
+    /// The same for a model that learns only from which items each user has: one training serves both.
     fn add_blind(
         &mut self,
         partition: &Partition,

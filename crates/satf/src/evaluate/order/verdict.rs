@@ -18,7 +18,7 @@ const CLEAR_GAIN: f64 = 0.05;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The gain is at least 5 % and hardly chance.
+    /// The gain is at least 5 % and unlikely to be chance.
     HelpsClearly,
     /// There is a gain, but it is small, or not quite sure.
     HelpsALittle,
@@ -33,7 +33,7 @@ impl fmt::Display for Verdict {
         formatter.write_str(match self {
             Verdict::HelpsClearly => "order helps clearly",
             Verdict::HelpsALittle => "order helps a little",
-            Verdict::CannotBeTold => "whether order helps cannot be told",
+            Verdict::CannotBeTold => "it is unclear whether order helps",
             Verdict::DoesNotHelp => "order does not help",
         })
     }
@@ -87,7 +87,7 @@ impl OrderCheck {
             Verdict::HelpsClearly => format!("Order helps clearly: {scores}."),
             Verdict::HelpsALittle => format!("Order helps a little: {scores}."),
             Verdict::CannotBeTold => format!(
-                "No evidence that order helps, but too few events to rule it out: {scores}. A longer test part would tell more."
+                "No evidence that order helps, but too few events to rule it out: {scores}. A longer test set would tell more."
             ),
             Verdict::DoesNotHelp => {
                 format!(

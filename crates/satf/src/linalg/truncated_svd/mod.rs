@@ -45,7 +45,7 @@ pub use sketch::leading_space;
 use super::LinearOperator;
 use crate::monitor::{Cancelled, Monitor};
 
-/// What a truncated SVD may be told.
+/// The options of a truncated SVD.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// Bound $\varepsilon$ of the residuals (see the module's head), at least $10^{-12}$.

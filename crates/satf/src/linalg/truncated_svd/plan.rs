@@ -42,7 +42,7 @@ impl Plan {
     /// $2 s^2 r$ for the vectors. The filtered way works in windows of the spectrum, the last of which has about
     /// $a = 0.8 r$ active columns and costs two thirds of the whole: three projections against $0.4 r$ locked vectors
     /// ($4 n \cdot 0.4 r \cdot a$ each), an orthonormalisation, two Gram matrices and a rotation ($6 n a^2$), the projected
-    /// eigenproblem ($30 a^3$), and 22 products a column.
+    /// eigenproblem ($30 a^3$), and 22 products per column.
     pub fn choose(nrows: usize, ncols: usize, rank: usize, flops_per_column: f64, way: Option<Way>) -> Plan {
         let dense = Self::dense(nrows, ncols, rank, flops_per_column);
         let filtered = Self::filtered(nrows, ncols, rank, flops_per_column);

@@ -260,12 +260,12 @@ pub(super) fn fit(
 
 /// The most pairs there can be: what stands near each other, both ways, at most every two items.
 pub(super) fn most_pairs(histories: &Histories, window: usize) -> u64 {
-    let near = |items: &[ItemIndex]| {
-        let (len, window) = (items.len() as u64, window.min(items.len()) as u64);
+    let near = |&(len, count): &(usize, u64)| {
+        let (len, window) = (len as u64, window.min(len) as u64);
         // The first positions have fewer before them.
-        window * len - window * (window + 1) / 2
+        count * (window * len - window * (window + 1) / 2)
     };
-    let occurrences: u64 = histories.iter().map(near).sum();
+    let occurrences: u64 = histories.lengths().iter().map(near).sum();
     let items = histories.num_items() as u64;
     occurrences.saturating_mul(2).min(items.saturating_mul(items))
 }

@@ -68,7 +68,7 @@ impl EaseConfig {
             what: format!("the dense weights between {num_items} items and the inverse they come from"),
             needed,
             allowed,
-            hint: "raise memory_bytes, drop rare items, or take a sparse model such as transitions",
+            hint: "raise memory_bytes, drop rare items, or use a sparse model such as transitions",
         })
     }
 }
@@ -156,7 +156,7 @@ impl Ease {
         Ok(Ease { num_items, weights: weights.into() })
     }
 
-    /// Row `B[item, ..]`: what having taken `item` adds to every score.
+    /// Row `B[item, ..]`: what `item` in a history adds to every score.
     ///
     /// # Panics
     /// If the item is outside the catalogue.
@@ -257,7 +257,7 @@ impl Recommender for Ease {
         };
         let values = there.iter().zip(back).map(correlation).collect();
         Some(Similarities {
-            measure: "partial correlation of who took them, all other items being equal",
+            measure: "partial correlation of the users who have them, all other items being equal",
             values,
         })
     }

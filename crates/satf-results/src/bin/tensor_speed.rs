@@ -1,17 +1,17 @@
-//! Seconds an iteration of LA-SATF takes with the published configurations, mode by mode, against the rate of dense
+//! How many seconds an iteration of LA-SATF takes with the published configurations, mode by mode, against the rate of dense
 //! products measured in the same run.
 //!
 //! ```sh
-//! cargo bench -p satf --bench hooi                        # Beauty and ML-1M
-//! cargo bench -p satf --bench hooi -- steam steam-double  # by name, here a generated log and one twice its users
-//! cargo bench -p satf --bench hooi -- scaling             # users x1, x2, x4; ranks 100 to 1000
+//! cargo run --release -p satf-results --bin tensor_speed                        # Beauty and ML-1M
+//! cargo run --release -p satf-results --bin tensor_speed -- steam steam-double  # by name, here a generated log and one twice its users
+//! cargo run --release -p satf-results --bin tensor_speed -- scaling             # users x1, x2, x4; ranks 100 to 1000
 //! ```
 //!
 //! Real files are read from `$SATF_DATA`, or `../shared/data` beside the repository, if they are there; their training
-//! and validation parts are learned from and the test part is scored after every iteration. Otherwise a log of the
+//! and validation setss are learned from and the test set is scored after every iteration. Otherwise a log of the
 //! same shape is generated.
 
-// A benchmark talks to the terminal.
+// It reports to the terminal.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

@@ -1,0 +1,330 @@
+//! Load on a server, to see what it bears.
+//!
+//! Requests are due at a fixed rate whether or not earlier ones were answered (open loop), and a latency runs from the moment a request
+//! was *due*, not from when it could be sent: a server that stalls is charged with all that waits meanwhile. One thread does it all, so
+//! that the server beside it has the rest of the machine.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+/// How much load.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Where the server listens.
+    pub address: SocketAddr,
+    /// Requests per second.
+    pub rate: f64,
+    /// How long.
+    pub duration: Duration,
+    /// Connections kept open.
+    pub connections: usize,
+    /// Whole requests, headers included, asked in turn.
+    pub requests: Vec<Vec<u8>>,
+    /// The process of the server, whose processor time and memory are measured where the system tells.
+    pub process: Option<u32>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoadReport {
+    /// Requests per second that were due.
+    pub rate: f64,
+    /// Requests that were due.
+    pub due: u64,
+    /// Answers with status 2xx.
+    pub answered: u64,
+    /// Answers 503.
+    pub rejected: u64,
+    /// Any other answer, connections that broke, and requests without an answer at the end.
+    pub errors: u64,
+    /// What the first errors were.
+    pub first_errors: Vec<String>,
+    /// Answers 2xx per second, from the first request to the last answer.
+    pub answered_per_second: f64,
+    /// Latency of answers 2xx.
+    pub latency_ms: Option<Quantiles>,
+    /// Latency of answers 503.
+    pub rejected_ms: Option<Quantiles>,
+    /// Processor time of the server, in cores.
+    pub server_cores: Option<f64>,
+    /// Processor time of this process, in cores.
+    pub load_cores: Option<f64>,
+    /// Resident memory of the server before and after, in bytes, and the most in between.
+    pub server_memory: Option<[u64; 3]>,
+}
+
+/// How long requests took, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Quantiles {
+    /// Half took at most so long.
+    pub p50: f64,
+    /// Nine of ten.
+    pub p90: f64,
+    /// Ninety-nine of a hundred.
+    pub p99: f64,
+    /// All but one of a thousand.
+    pub p999: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+impl Quantiles {
+    fn of(histogram: &Histogram<u64>) -> Option<Self> {
+        let at = |share| histogram.value_at_quantile(share) as f64 / 1e3;
+        (!histogram.is_empty()).then(|| Quantiles {
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: histogram.max() as f64 / 1e3,
+        })
+    }
+}
+
+/// A request in JSON, with its headers.
+pub fn request(host: &str, path: &str, key: Option<&str>, body: &[u8]) -> Vec<u8> {
+    let key = key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n{key}content-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// Between two looks at what is due: as fine as the timer of the runtime is.
+const TICK: Duration = Duration::from_millis(1);
+/// How long the last answers may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+const FIRST_ERRORS: usize = 5;
+
+struct Shared {
+    load: Load,
+    waiting: RefCell<VecDeque<(Instant, usize)>>,
+    is_due: Notify,
+    seen: RefCell<Seen>,
+}
+
+struct Seen {
+    answered: Histogram<u64>,
+    rejected: Histogram<u64>,
+    errors: u64,
+    first_errors: Vec<String>,
+    last: Instant,
+}
+
+/// Loads a server.
+pub fn load(load: Load) -> io::Result<LoadReport> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(tokio::task::LocalSet::new().run_until(run(load)))
+}
+
+async fn run(load: Load) -> io::Result<LoadReport> {
+    let histogram = || Histogram::new_with_bounds(1, 600_000_000, 3).map_err(io::Error::other);
+    let started = Instant::now();
+    let seen = Seen {
+        answered: histogram()?,
+        rejected: histogram()?,
+        errors: 0,
+        first_errors: Vec::new(),
+        last: started,
+    };
+    let (rate, duration, process) =
+        (load.rate, load.duration, load.process.map(|process| process.to_string()));
+    let shared = Rc::new(Shared {
+        waiting: RefCell::default(),
+        is_due: Notify::new(),
+        seen: RefCell::new(seen),
+        load,
+    });
+    let connections: Vec<_> = (0..shared.load.connections)
+        .map(|_| tokio::task::spawn_local(converse(Rc::clone(&shared))))
+        .collect();
+    let memory = || process.as_deref().and_then(crate::stats::resident_bytes);
+    let (memory_before, mut memory_most) = (memory(), memory());
+    let processor = || process.as_deref().and_then(processor_seconds);
+    let (server_before, own_before) = (processor(), processor_seconds("self"));
+    let started = Instant::now();
+    let total = (rate * duration.as_secs_f64()) as u64;
+    let mut due = 0;
+    let mut interval = tokio::time::interval(TICK);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut ticks = 0u64;
+    while due < total {
+        interval.tick().await;
+        ticks += 1;
+        if ticks.is_multiple_of(100) {
+            memory_most = memory_most.max(memory());
+        }
+        let now = total.min((started.elapsed().as_secs_f64() * rate) as u64);
+        let mut waiting = shared.waiting.borrow_mut();
+        for number in due..now {
+            let at = started + Duration::from_secs_f64(number as f64 / rate);
+            waiting.push_back((at, number as usize));
+        }
+        drop(waiting);
+        for _ in due..now {
+            shared.is_due.notify_one();
+        }
+        due = now;
+    }
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end && answers(&shared) < total {
+        shared.is_due.notify_waiters();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let elapsed = started.elapsed().as_secs_f64();
+    let cores = |before: Option<f64>, after: Option<f64>| Some((after? - before?) / elapsed);
+    let (server_cores, load_cores) =
+        (cores(server_before, processor()), cores(own_before, processor_seconds("self")));
+    connections.iter().for_each(tokio::task::JoinHandle::abort);
+    let unanswered = total.saturating_sub(answers(&shared));
+    let seen = shared.seen.borrow();
+    let time = seen.last.saturating_duration_since(started).as_secs_f64().max(1e-9);
+    Ok(LoadReport {
+        rate,
+        due: total,
+        answered: seen.answered.len(),
+        rejected: seen.rejected.len(),
+        errors: seen.errors + unanswered,
+        first_errors: seen.first_errors.clone(),
+        answered_per_second: seen.answered.len() as f64 / time,
+        latency_ms: Quantiles::of(&seen.answered),
+        rejected_ms: Quantiles::of(&seen.rejected),
+        server_cores,
+        load_cores,
+        server_memory: memory_before
+            .zip(memory())
+            .zip(memory_most)
+            .map(|((before, after), most)| [before, after, most.max(after)]),
+    })
+}
+
+fn answers(shared: &Shared) -> u64 {
+    let seen = shared.seen.borrow();
+    seen.answered.len() + seen.rejected.len() + seen.errors
+}
+
+/// One connection: asks, reads, asks again.
+async fn converse(shared: Rc<Shared>) {
+    let mut stream: Option<TcpStream> = None;
+    let mut buffer = Vec::with_capacity(16 << 10);
+    loop {
+        let next = shared.waiting.borrow_mut().pop_front();
+        let Some((due, number)) = next else {
+            shared.is_due.notified().await;
+            continue;
+        };
+        let requests = &shared.load.requests;
+        let Some(request) = requests.get(number % requests.len().max(1)) else { return };
+        let outcome = ask(&mut stream, shared.load.address, request, &mut buffer).await;
+        let micros = u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX).clamp(1, 600_000_000);
+        let mut seen = shared.seen.borrow_mut();
+        seen.last = Instant::now();
+        let error = match outcome {
+            Ok(status) if (200..300).contains(&status) => {
+                seen.answered.saturating_record(micros);
+                None
+            }
+            Ok(503) => {
+                seen.rejected.saturating_record(micros);
+                None
+            }
+            Ok(status) => Some(format!("status {status}: {}", String::from_utf8_lossy(&buffer))),
+            Err(error) => {
+                stream = None;
+                Some(error.to_string())
+            }
+        };
+        if let Some(error) = error {
+            seen.errors += 1;
+            if seen.first_errors.len() < FIRST_ERRORS {
+                seen.first_errors.push(error.chars().take(300).collect());
+            }
+        }
+    }
+}
+
+async fn ask(
+    stream: &mut Option<TcpStream>,
+    address: SocketAddr,
+    request: &[u8],
+    buffer: &mut Vec<u8>,
+) -> io::Result<u16> {
+    if stream.is_none() {
+        let new = TcpStream::connect(address).await?;
+        new.set_nodelay(true)?;
+        *stream = Some(new);
+    }
+    let Some(open) = stream else { return Err(io::ErrorKind::NotConnected.into()) };
+    open.write_all(request).await?;
+    buffer.clear();
+    let (status, length, closes) = loop {
+        if open.read_buf(buffer).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(head) = head(buffer)? {
+            break head;
+        }
+    };
+    while buffer.len() < length {
+        if open.read_buf(buffer).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    if closes {
+        *stream = None;
+    }
+    Ok(status)
+}
+
+/// Status, length of the whole response, and whether the connection ends with it; none if the head is not all there.
+fn head(bytes: &[u8]) -> io::Result<Option<(u16, usize, bool)>> {
+    let Some(end) = bytes.windows(4).position(|part| part == b"\r\n\r\n") else { return Ok(None) };
+    let strange =
+        || io::Error::new(io::ErrorKind::InvalidData, "a response that is not HTTP as this server speaks it");
+    let text = bytes.get(..end).and_then(|head| std::str::from_utf8(head).ok()).ok_or_else(strange)?;
+    let status = text.get(9..12).and_then(|status| status.parse().ok()).ok_or_else(strange)?;
+    let find = |name: &str| {
+        let mut lines = text.lines().skip(1).filter_map(|line| line.split_once(':'));
+        lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    };
+    let length: usize = find("content-length").and_then(|length| length.parse().ok()).ok_or_else(strange)?;
+    let closes = find("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+    Ok(Some((status, end + 4 + length, closes)))
+}
+
+/// Processor time of a process, where the system tells (Linux does).
+fn processor_seconds(process: &str) -> Option<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // After the name, which may hold anything, in brackets.
+    let fields = stat.rsplit_once(')')?.1;
+    let mut fields = fields.split_whitespace().skip(11);
+    let (user, system): (f64, f64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    // The kernel counts in hundredths of a second, whatever its own clock.
+    Some((user + system) / 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_read_when_they_are_whole() {
+        let response =
+            b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\nconnection: close\r\n\r\n{}";
+        assert_eq!(head(response).unwrap(), Some((503, response.len(), true)));
+        assert_eq!(head(&response[..40]).unwrap(), None);
+        assert!(head(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+        assert!(processor_seconds("self").is_some() || !cfg!(target_os = "linux"));
+    }
+}
