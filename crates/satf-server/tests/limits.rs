@@ -248,7 +248,7 @@ async fn a_model_that_is_refused_leaves_the_old_one_serving() {
     for (what, bytes, part) in [
         ("truncated", good[..good.len() / 2].to_vec(), "checksum"),
         ("flipped", flipped, "checksum"),
-        ("hostile", hostile, "header would take"),
+        ("hostile", hostile, "header would need"),
         ("empty", Vec::new(), "not a satf model"),
         ("text", b"user,item\n".repeat(100), "not a satf model"),
         ("oversized", vec![0; 9 << 20], "at most 8.0 MiB"),

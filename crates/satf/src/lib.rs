@@ -19,7 +19,8 @@
 //! | to keep it | [`Model::save`], [`Model::load`] |
 //! | a history: a list of ids | [`Model::history`]; with times [`Model::history_with_times`]; from files [`data::UserHistories`] |
 //! | what comes next | [`Model::recommend`]; filters, boosts and explanations are parts of the [`Request`] |
-//! | the same for many histories, or in a server | [`Model::recommend_batch`], [`Model::prepare`] |
+//! | the same for many histories | [`Model::recommend_batch`], [`recommend_stream`] |
+//! | the same in a server | [`recommend`](mod@recommend), under "In a server": [`Model::prepare`] and one workspace per thread |
 //! | items similar to another one | [`Model::similar_items`] |
 //! | to know how good a model is | [`experiment`], and what it is made of: [`prepare`], [`evaluate`](mod@evaluate) |
 //! | better settings | [`tune`] |

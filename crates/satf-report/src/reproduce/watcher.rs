@@ -85,7 +85,7 @@ mod tests {
         let keep = ReproduceError::Keep { path: "cells/a.json".into(), source };
         let error = ReproduceError::Cell { what: "MP on a shop".to_owned(), source: Box::new(keep) };
         let told = ().word(&error);
-        assert!(told.starts_with("MP on a shop: cells/a.json: cannot be kept"), "{told}");
+        assert!(told.starts_with("MP on a shop: cells/a.json: cannot be saved"), "{told}");
         assert!(told.ends_with(": the disk is full"), "{told}");
     }
 }

@@ -139,7 +139,8 @@ impl LogBuilder {
         take(&mut self.ledger, &mut self.tolerance, Path::new(EVENTS), columns, &row)
     }
 
-    /// Adds the rows of a record batch of [Arrow](arrow_array). Columns are found by name, as in a file.
+    /// Adds the rows of a record batch of Arrow; its types are in [`data::arrow_array`](crate::data::arrow_array). Columns are found by
+    /// name, as in a file ([`ReadOptions`](crate::data::ReadOptions) has the names).
     ///
     /// Ids are integers or strings of any Arrow type, plain or in dictionaries; times are these too, or timestamps, dates and floats.
     /// Values are read where they lie: no column is copied. Batches added one after the other are one table. That a prepared log has row

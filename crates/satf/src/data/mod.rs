@@ -80,7 +80,14 @@ use crate::monitor::{Monitor, check_cancelled};
 /// Reads `paths`, in this order, as one log.
 ///
 /// Formats may differ from file to file; the types of the ids must not. The monitor sees the bytes of the files as
-/// they lie on disk and may stop the reading.
+/// they lie on disk and may stop the reading; `&()` is a monitor that does nothing.
+///
+/// ```no_run
+/// use satf::{ReadOptions, read_log};
+///
+/// let (log, report) = read_log(&["events.csv".into()], &ReadOptions::default(), &())?;
+/// # Ok::<(), satf::data::DataError>(())
+/// ```
 pub fn read_log(
     paths: &[PathBuf],
     options: &ReadOptions,

@@ -8,6 +8,16 @@ use super::Format;
 use crate::choice::{UnknownChoice, choose};
 
 /// How to read a log. By default, everything is detected.
+///
+/// Columns are recognised by their names, whatever the case and without regard to `_`, `-`, spaces and the like:
+///
+/// | column | names, among others |
+/// |---|---|
+/// | user | `user_id`, `user`, `uid`, `customer_id`, `visitor_id`, `session_id` |
+/// | item | `item_id`, `item`, `product_id`, `movie_id`, `track_id`, `asin`, `sku` |
+/// | time | `timestamp`, `time`, `datetime`, `date`, `event_time`, `created_at` |
+///
+/// Columns with other names are given here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
     /// The format of every file; by content if none.

@@ -69,9 +69,9 @@ impl Serialize for Id<'_> {
     }
 }
 
-/// What can stand for an id: integers of up to 64 bits that fit an `i64`, strings, and whatever refers to one of them.
+/// What can stand for an id: integers of the types `i8` to `i64` and `u8` to `u32`, strings, and references to them.
 ///
-/// An id of type `u64` or `usize` may be too large for an integer id: convert it with `i64::try_from`, or use it as text.
+/// `u64` and `usize` are not among them, for their values may be too large: convert them with `i64::try_from`, or use them as text.
 pub trait AsId {
     /// The id.
     fn as_id(&self) -> Id<'_>;
