@@ -23,6 +23,7 @@ use super::metrics::Metric;
 use crate::data::{
     Content, DataError, check_codecs, guarded, moments, read_content, texts, time, write_atomically,
 };
+use crate::fault::excerpt;
 use crate::interactions::Ids;
 use crate::monitor::Monitor;
 use crate::prepare::Partition;
@@ -224,11 +225,16 @@ impl PerEvent {
         let mut metrics = Vec::new();
         for (name, values) in &columns {
             if let Ok(metric) = name.parse::<Metric>() {
-                let values: Result<Vec<f64>, _> = values.iter().map(|value| value.parse::<f64>()).collect();
-                let values = values.ok().filter(|values| values.iter().all(|value| value.is_finite()));
-                let values = values
-                    .ok_or_else(|| content(format!("column `{name}` holds something other than numbers")))?;
-                metrics.push((metric, values));
+                let value = |text: &String| {
+                    let value = text.parse::<f64>().ok().filter(|value| (0.0..=1.0).contains(value));
+                    value.ok_or_else(|| {
+                        content(format!(
+                            "column `{name}` holds '{}': expected numbers from 0 to 1",
+                            excerpt(text)
+                        ))
+                    })
+                };
+                metrics.push((metric, values.iter().map(value).collect::<Result<_, _>>()?));
             }
         }
         if users.is_empty() {

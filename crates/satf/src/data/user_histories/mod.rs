@@ -134,6 +134,11 @@ impl<'a> UserHistories<'a> {
         self.tolerance.skipped
     }
 
+    /// How many times so far were finer than a microsecond, and were cut to it.
+    pub fn finer_times(&self) -> u64 {
+        self.resolver.times.finer()
+    }
+
     /// What was wrong with the first few of them.
     pub fn skipped_messages(&self) -> &[String] {
         &self.tolerance.messages
