@@ -62,6 +62,27 @@ fn no_column_is_both_user_and_item() {
 }
 
 #[test]
+fn a_name_that_two_columns_have_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let log = at("log.csv", "user_id,item_id,timestamp,item_id\n1,2,3,4\n");
+    let outcome = satf(&["stats", &log]);
+    assert!(
+        outcome.code == 1 && outcome.stderr.contains("--item-column (a name, or a number"),
+        "{}",
+        outcome.stderr
+    );
+    satf(&["stats", &log, "--item-column", "4"]).succeeds();
+    let results = at("results.csv", "user_id,item_id,timestamp,NDCG@10,NDCG@10\n1,2,3,0,1\n2,2,3,0,1\n");
+    let outcome = satf(&["compare", &results, &results]);
+    assert!(outcome.code == 1 && outcome.stderr.contains("several columns `NDCG@10`"), "{}", outcome.stderr);
+}
+
+#[test]
 fn boosts_and_titles_have_the_columns_that_are_read() {
     let (folder, log) = shop_log(50);
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

@@ -59,6 +59,12 @@ pub fn read_boosts(path: &Path, monitor: &dyn Monitor) -> Result<Vec<(String, Bo
         if layout.is_none() {
             let names: Vec<String> = (0..record.len()).map(text).collect();
             if let Some(named) = named_columns(&names).filter(|_| names.len() > 1) {
+                for at in [named.0, named.1] {
+                    if names.iter().filter(|name| **name == names[at]).count() > 1 {
+                        let expected = format!("one column called {}", shown(names[at].as_bytes()));
+                        return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
+                    }
+                }
                 layout = Some((named, names.len()));
                 continue;
             }
@@ -136,6 +142,7 @@ mod tests {
             ("tent,1\nmug,1,5\n", "line 2"),
             ("item,boost\ntent,1\nmug,1,5\n", "line 3"),
             ("item,boost,note\ntent,1\n", "3 columns, as the first row has"),
+            ("boost,item,boost\n1,tent,5\n", "one column called \"boost\""),
             // Nothing that single precision takes for endless or for nothing.
             ("tent,1e39\n", "up to 3.4e38"),
             ("tent,*1e-50\n", "up to 3.4e38"),

@@ -346,13 +346,20 @@ fn required(path: &Path, names: &[String], wanted: &Wanted<'_>, role: Role) -> R
         Some(wanted) => named(names, wanted),
         None => common(names, role),
     };
-    found.ok_or_else(|| DataError::UnknownColumn {
+    let found = found.ok_or_else(|| DataError::UnknownColumn {
         path: path.to_owned(),
         role,
         wanted: wanted.map(Into::into),
         columns: names.to_vec(),
         nearest: wanted.and_then(|wanted| nearest(names, wanted)),
-    })
+    })?;
+    // A number says which of them it is.
+    let is_by_name = wanted.is_none_or(|wanted| normalized(wanted) == normalized(&names[found]));
+    if is_by_name && names.iter().filter(|name| **name == names[found]).count() > 1 {
+        let (path, column) = (path.to_owned(), names[found].as_str().into());
+        return Err(DataError::RepeatedColumn { path, column, role });
+    }
+    Ok(found)
 }
 
 /// The column called `wanted`: letter by letter, else by [`normalized`] name, else by number from 1.
@@ -527,6 +534,17 @@ mod tests {
         let message =
             choose(Path::new("log"), &owned(&["user", "history"]), &histories).unwrap_err().to_string();
         assert!(message.contains("both the user and the history"), "{message}");
+    }
+
+    #[test]
+    fn a_name_that_two_columns_have_is_no_name() {
+        let names = ["user_id", "item_id", "timestamp", "item_id", "note", "note"];
+        let by = |column: &str| ReadOptions { item_column: Some(column.into()), ..ReadOptions::default() };
+        for options in [ReadOptions::default(), by("item_id"), by("Item ID")] {
+            let message = chosen(&names, &options).unwrap_err().to_string();
+            assert!(message.contains("several columns are called \"item_id\""), "{message}");
+        }
+        assert_eq!(chosen(&names, &by("4")).unwrap(), rows(0, 3, Some(2)));
     }
 
     #[test]

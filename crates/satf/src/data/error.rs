@@ -83,6 +83,17 @@ pub enum DataError {
         /// What else it is for.
         second: Role,
     },
+    /// Several columns have the name that is looked for.
+    #[error("{}: several columns are called \"{}\", so which is the {role}? hint: {}",
+        path.display(), excerpt(column), DataHint::GiveColumn(*role))]
+    RepeatedColumn {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        column: Box<str>,
+        /// What the column is for.
+        role: Role,
+    },
     /// A Parquet column has a type that cannot be an id or a time.
     #[error("{}: column `{column}` is of type {found}, expected {expected}", path.display())]
     ColumnType {
@@ -282,9 +293,9 @@ impl DataError {
     pub fn hint(&self) -> Option<DataHint> {
         match self {
             DataError::UnknownFormat { .. } => Some(DataHint::GiveFormat),
-            DataError::UnknownColumn { role, .. } | DataError::SameColumn { second: role, .. } => {
-                Some(DataHint::GiveColumn(*role))
-            }
+            DataError::UnknownColumn { role, .. }
+            | DataError::SameColumn { second: role, .. }
+            | DataError::RepeatedColumn { role, .. } => Some(DataHint::GiveColumn(*role)),
             DataError::BadRow { hint, .. } => *hint,
             DataError::TooManyBadRows { last, .. } => last.hint(),
             DataError::OnlyFirstRow { .. } => Some(DataHint::GiveHeader),

@@ -216,6 +216,13 @@ impl PerEvent {
             }
         };
 
+        let is_metric = |name: &str| name.parse::<Metric>().is_ok();
+        let is_ours = |name: &str| ["user_id", "item_id", TIME].contains(&name) || is_metric(name);
+        for (at, (name, _)) in columns.iter().enumerate().filter(|(_, (name, _))| is_ours(name)) {
+            if columns[..at].iter().any(|(before, _)| before == name) {
+                return Err(content(format!("it has several columns `{name}`")));
+            }
+        }
         let column = |name: &str| {
             let found = columns.iter().find(|(known, _)| known == name).map(|(_, values)| values);
             found.ok_or_else(|| content(format!("there is no column `{name}`")))

@@ -204,7 +204,8 @@ mod tests {
 
     fn difference(first: f64, second: f64, half: f64, p_value: f64) -> Difference {
         let difference = second - first;
-        Difference { first, second, difference, interval: [difference - half, difference + half], p_value }
+        let interval = Some([difference - half, difference + half]);
+        Difference { first, second, difference, interval, p_value }
     }
 
     fn effect(model: &'static str, effect: Difference) -> OrderEffect {
@@ -231,6 +232,9 @@ mod tests {
         assert_eq!(verdict(0.05, 0.04, 0.003, 1e-4), Verdict::DoesNotHelp, "order misleads");
         assert_eq!(verdict(0.0, 0.0, 0.0, 1.0), Verdict::CannotBeTold, "nothing was ever hit");
         assert_eq!(verdict(0.0, 0.02, 0.01, 1e-4), Verdict::HelpsClearly);
+        let of_one_user = Difference { interval: None, ..difference(0.05, 0.06, 0.0, 1.0) };
+        assert_eq!(how_sure(&of_one_user), "+20 %, of one user, p = 1.000");
+        assert_eq!(Verdict::of(&[effect("transitions", of_one_user)]), Verdict::CannotBeTold);
     }
 
     fn check(real: f64, verdict: Verdict, file: Option<f64>, blind: f64) -> OrderCheck {
