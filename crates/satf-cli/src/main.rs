@@ -6,6 +6,7 @@ mod escape;
 mod hints;
 mod misuse;
 mod out_of_memory;
+mod progress;
 mod signals;
 mod table;
 mod terminal;

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use satf::data::NewFolder;
 use satf::models::{Checkpoints, Iteration, Snapshot, TrainingMonitor};
 use satf::monitor::{Cancelled, Monitor};
@@ -18,12 +17,13 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
+use crate::progress::Progress;
 use crate::{escape, signals};
 
 /// What commands talk through.
 #[derive(Clone)]
 pub(crate) struct Terminal {
-    bar: ProgressBar,
+    bar: Arc<Progress>,
     quiet: bool,
     last_line: Arc<Mutex<Instant>>,
     kept: Option<Arc<Kept>>,
@@ -49,8 +49,7 @@ impl Terminal {
     /// Sets up progress, warnings and, if `stops`, requests to stop for the whole process.
     pub(crate) fn install(quiet: bool, verbose: bool, stops: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
-        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
+        let bar = Arc::new(Progress::new(shown));
         let last_line = Arc::new(Mutex::new(Instant::now()));
         let terminal = Terminal { bar, quiet, last_line, kept: None, written: Arc::default() };
         let level = match (quiet, verbose) {
@@ -116,7 +115,7 @@ impl Terminal {
 
     /// The progress is no longer needed.
     pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.bar.finish();
     }
 
     /// A line about an iteration: like [`Terminal::narrate`], but where no bar is shown one is told of every so often all the same.
@@ -152,19 +151,11 @@ impl Terminal {
 
 impl Monitor for Terminal {
     fn begin(&self, stage: &str, total: u64) {
-        let known = "{msg:>12} [{bar:30}] {percent:>3}% {eta}";
-        let unknown = "{msg:>12} {spinner}";
-        let template = if total > 0 { known } else { unknown };
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            self.bar.set_style(style.progress_chars("=> "));
-        }
-        self.bar.reset();
-        self.bar.set_length(total);
-        self.bar.set_message(escape::value(stage).into_owned());
+        self.bar.begin(escape::value(stage).into_owned(), total);
     }
 
     fn advance(&self, steps: u64) {
-        self.bar.inc(steps);
+        self.bar.advance(steps);
     }
 
     fn is_cancelled(&self) -> bool {

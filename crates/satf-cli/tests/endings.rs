@@ -127,7 +127,7 @@ fn what_is_wrong_with_a_long_line_is_said_in_short() {
         text(&path).to_owned()
     };
     let long = "x".repeat(1_000_000);
-    let keys: String = (0..20_000).map(|at| format!("key_{at} = 1\n")).collect();
+    let keys = (0..20_000).fold(String::new(), |text, at| text + &format!("key_{at} = 1\n"));
     let header: Vec<String> = (0..20_000).map(|at| format!("column_{at}")).collect();
     let model = folder.path().join("m.satf");
     let output = ["-o", text(&model)];

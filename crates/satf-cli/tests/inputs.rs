@@ -132,7 +132,7 @@ fn compared(first: &[(&str, &str)], second: &[(&str, &str)], options: &[&str]) -
     let write = |name: &str, rows: &[(&str, &str)]| {
         let path = folder.path().join(name);
         let rows = rows.iter().enumerate().map(|(at, (user, value))| format!("{user},i{at},{at},{value}\n"));
-        let text = format!("user_id,item_id,timestamp,NDCG@10\n{}", rows.collect::<String>());
+        let text = rows.fold("user_id,item_id,timestamp,NDCG@10\n".to_owned(), |text, row| text + &row);
         fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     };

@@ -53,7 +53,10 @@ pub fn picture(error: &dyn fmt::Display) -> String {
 
 /// Each fault on an indented line of its own; many are counted.
 pub fn lines(faults: &[impl fmt::Display]) -> String {
-    let mut text: String = faults.iter().take(MOST_LINES).map(|fault| format!("\n  {fault}")).collect();
+    let mut text = String::new();
+    for fault in faults.iter().take(MOST_LINES) {
+        text.push_str(&format!("\n  {fault}"));
+    }
     if faults.len() > MOST_LINES {
         text.push_str(&format!("\n  and {} more", faults.len() - MOST_LINES));
     }

@@ -205,14 +205,12 @@ fn parse(text: &[u8]) -> Option<Given> {
         return None;
     }
     let text = std::str::from_utf8(text).ok()?;
-    match text.parse::<f64>() {
-        Ok(number) => Some(Given::Float(number)),
-        Err(_) => {
-            let nanos = parse_date_time(text)?;
-            let micros = i64::try_from(nanos.div_euclid(1_000)).ok()?;
-            Some(Given::Date(micros, nanos % 1_000 != 0))
-        }
+    if let Ok(number) = text.parse::<f64>() {
+        return Some(Given::Float(number));
     }
+    let nanos = parse_date_time(text)?;
+    let micros = i64::try_from(nanos.div_euclid(1_000)).ok()?;
+    Some(Given::Date(micros, nanos % 1_000 != 0))
 }
 
 fn parse_integer(text: &[u8]) -> Option<i64> {

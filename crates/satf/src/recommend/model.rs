@@ -234,7 +234,7 @@ impl Model {
     /// Recommends what comes next after a history: the best items, best first; of equal scores, the lower id. Runs on this thread alone.
     ///
     /// This prepares the request and takes a workspace from those the model keeps. To ask the same for many histories, or to
-    /// keep workspaces, use [`Model::prepare`] and [`Prepared::answer`].
+    /// keep workspaces, use [`Model::prepare`] and [`Prepared::answer`](super::Prepared::answer).
     pub fn recommend<'h>(
         &self,
         history: impl Into<History<'h>>,

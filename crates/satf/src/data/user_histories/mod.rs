@@ -2,6 +2,7 @@
 
 mod gathered;
 mod grouping;
+mod nameless_file;
 mod spill;
 
 use std::fs;
