@@ -11,17 +11,6 @@ pub(crate) fn value(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 
-/// The most characters that a message repeats of a value.
-const LONGEST: usize = 200;
-
-/// The beginning of a value that may be of any length, for a message that is read by people.
-pub(crate) fn beginning(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(LONGEST) {
-        None => Cow::Borrowed(text),
-        Some((end, _)) => Cow::Owned(format!("{}… ({} bytes)", &text[..end], text.len())),
-    }
-}
-
 /// A path within a line.
 pub(crate) fn path(path: &Path) -> String {
     value(&path.to_string_lossy()).into_owned()
@@ -71,13 +60,6 @@ fn acts_on_terminal(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_message_repeats_the_beginning_of_what_is_long() {
-        assert_eq!(beginning("tent"), "tent");
-        let long = "é".repeat(1_000_000);
-        assert_eq!(beginning(&long), format!("{}… (2000000 bytes)", "é".repeat(LONGEST)));
-    }
 
     #[test]
     fn what_acts_on_a_terminal_is_escaped_and_nothing_else() {

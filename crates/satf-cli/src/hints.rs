@@ -4,6 +4,7 @@
 //! options and commands, which take the place of the library's words in the message.
 
 use std::error::Error;
+use std::path::PathBuf;
 
 use satf::data::{DataError, DataHint, Format, Role};
 use satf::evaluate::{OrderError, PerEventError, PerEventHint};
@@ -14,6 +15,11 @@ use satf::prepare::{SplitError, SplitHint};
 use satf::recommend::StreamError;
 use satf::tune::{TuneError, TuneHint};
 use satf_report::reproduce::ReproduceError;
+
+use crate::escape;
+
+/// Files that an error names; the rest is counted.
+const NAMED: usize = 5;
 
 /// The error and its causes, without repeating a cause that the message above it already holds.
 pub(crate) fn chain(error: &anyhow::Error) -> String {
@@ -32,8 +38,19 @@ pub(crate) fn chain_of(error: &(dyn Error + 'static)) -> String {
             text.push_str(&cause);
         }
     }
-    // Whoever kept something says so; all other work leaves nothing.
-    if text.ends_with(&Cancelled.to_string()) {
+    text
+}
+
+/// The error, its causes, and what the command had written by then. Whoever keeps something of his own says so himself.
+pub(crate) fn ending(error: &anyhow::Error, written: &[PathBuf]) -> String {
+    let mut text = chain(error);
+    if !written.is_empty() {
+        let names: Vec<String> = written.iter().take(NAMED).map(|path| escape::path(path)).collect();
+        text.push_str(&format!("; written: {}", names.join(", ")));
+        if written.len() > NAMED {
+            text.push_str(&format!(" and {} more", written.len() - NAMED));
+        }
+    } else if text.ends_with(&Cancelled.to_string()) {
         text.push_str("; nothing was written");
     }
     text
@@ -223,7 +240,13 @@ mod tests {
     #[test]
     fn a_wish_to_stop_is_said_once_with_what_was_kept() {
         let error = anyhow::Error::from(DataError::from(Cancelled));
-        assert_eq!(chain(&error), "stopped on request; nothing was written");
+        assert_eq!(ending(&error, &[]), "stopped on request; nothing was written");
+        let written = |count: usize| vec![PathBuf::from("a.csv"); count];
+        assert_eq!(ending(&error, &written(1)), "stopped on request; written: a.csv");
+        assert!(ending(&error, &written(7)).ends_with("a.csv, a.csv and 2 more"));
+        let full = anyhow::anyhow!("standard output: full");
+        assert_eq!(ending(&full, &[]), "standard output: full");
+        assert_eq!(ending(&full, &written(2)), "standard output: full; written: a.csv, a.csv");
         let folder = PathBuf::from("study");
         let error = TuneError::Stopped { done: 1, asked: 2, folder, source: Cancelled };
         assert!(chain(&error.into()).ends_with("kept in study; the same command continues from there"));

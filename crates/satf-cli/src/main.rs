@@ -6,6 +6,7 @@ mod escape;
 mod hints;
 mod misuse;
 mod out_of_memory;
+mod progress;
 mod signals;
 mod table;
 mod terminal;
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 
 use args::{Arguments, Command};
 use clap::Parser;
+use satf::fault::excerpt;
 use satf::models::Registry;
 use satf::monitor::Cancelled;
 
@@ -60,7 +62,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            terminal.say(&format!("error: {}", hints::chain(&error)));
+            terminal.say(&format!("error: {}", hints::ending(&error, &terminal.written())));
             ExitCode::from(match error {
                 error if is_cancelled(&error) => signals::exit_code(),
                 error if misuse::is_misuse(&error) => WRONG_COMMAND_LINE,
@@ -92,7 +94,7 @@ fn registry() -> Registry {
 /// Says what is wrong with the words of a command line, or prints the help that was asked for.
 fn refuse(error: clap::Error) -> ! {
     // The message repeats words, which may come from names of files: it is made again, of words that do no harm.
-    let words = std::env::args_os().map(|word| escape::value(&word.to_string_lossy()).into_owned());
+    let words = std::env::args_os().map(|word| escape::value(&excerpt(&word.to_string_lossy())).into_owned());
     Arguments::try_parse_from(words).err().unwrap_or(error).exit()
 }
 

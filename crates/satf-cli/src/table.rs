@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::Write;
 
+use anyhow::Context;
+
 use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{CellAlignment, ContentArrangement};
 use satf::byte_size::ByteSize;
@@ -12,6 +14,9 @@ use terminal_size::{Width, terminal_size_of};
 pub(crate) use satf_report::numbers::{count, duration, unit_words};
 
 use crate::escape;
+
+/// What messages call it.
+pub(crate) const STANDARD_OUTPUT: &str = "standard output";
 
 /// A table. What its cells hold is escaped, for much of it comes from files.
 pub(crate) struct Table(comfy_table::Table);
@@ -75,9 +80,8 @@ pub(crate) fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
 
 fn write(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{text}")?;
-    stdout.flush()?;
-    Ok(())
+    let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+    written.context(STANDARD_OUTPUT)
 }
 
 /// `.0459 ± .0021`
@@ -86,6 +90,11 @@ pub(crate) fn estimate(estimate: &Estimate) -> String {
         Some(stderr) => format!("{:.4} ± {stderr:.4}", estimate.value),
         None => format!("{:.4}", estimate.value),
     }
+}
+
+/// `+0.0012 to +0.0031`
+pub(crate) fn interval(interval: Option<[f64; 2]>) -> String {
+    interval.map_or_else(|| "none".to_owned(), |[low, high]| format!("{low:+.4} to {high:+.4}"))
 }
 
 /// What ± means beside these figures; none if no figure has an error.

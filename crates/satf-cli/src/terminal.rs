@@ -1,5 +1,6 @@
 //! Talk on stderr: progress when it is a terminal, and warnings.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use satf::data::NewFolder;
 use satf::models::{Checkpoints, Iteration, Snapshot, TrainingMonitor};
 use satf::monitor::{Cancelled, Monitor};
 use tracing::field::{Field, Visit};
@@ -16,25 +17,31 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
+use crate::progress::Progress;
 use crate::{escape, signals};
 
 /// What commands talk through.
 #[derive(Clone)]
 pub(crate) struct Terminal {
-    bar: ProgressBar,
+    bar: Arc<Progress>,
     quiet: bool,
     last_line: Arc<Mutex<Instant>>,
     kept: Option<Arc<Kept>>,
+    written: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 /// A folder for unfinished training, and whom to tell when training goes on from there.
 struct Kept {
     folder: PathBuf,
+    /// The folders that were made for it, if it was to be there at once.
+    made: Option<NewFolder>,
     terminal: Terminal,
 }
 
 /// Work that shows no bar tells of itself after so long.
 const SILENCE: Duration = Duration::from_secs(30);
+/// The most bytes of a line that is said.
+const LONGEST_LINE: usize = 4_000;
 /// What only those want to know who look for speed: in JSON and nowhere else.
 const UNSAID: [&str; 3] = ["product_share", "operations", "gflops"];
 
@@ -42,10 +49,9 @@ impl Terminal {
     /// Sets up progress, warnings and, if `stops`, requests to stop for the whole process.
     pub(crate) fn install(quiet: bool, verbose: bool, stops: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
-        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
+        let bar = Arc::new(Progress::new(shown));
         let last_line = Arc::new(Mutex::new(Instant::now()));
-        let terminal = Terminal { bar, quiet, last_line, kept: None };
+        let terminal = Terminal { bar, quiet, last_line, kept: None, written: Arc::default() };
         let level = match (quiet, verbose) {
             (true, _) => Level::ERROR,
             (_, true) => Level::DEBUG,
@@ -62,22 +68,36 @@ impl Terminal {
 
     /// The same, with a folder for unfinished training if one was asked for. The folder is made if it is not there.
     pub(crate) fn with_checkpoints(&self, folder: Option<&Path>) -> anyhow::Result<Self> {
-        if let Some(folder) = folder {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("--checkpoints {}: cannot make the folder", folder.display()))?;
-        }
-        Ok(folder.map_or_else(|| self.clone(), |folder| self.keeping_checkpoints_in(folder.to_owned())))
+        let Some(folder) = folder else { return Ok(self.clone()) };
+        let made = NewFolder::make(folder)
+            .with_context(|| format!("--checkpoints {}: cannot make the folder", folder.display()))?;
+        Ok(self.keeping(folder.to_owned(), Some(made)))
     }
 
     /// The same, with a folder for unfinished training that is made when it is needed.
     pub(crate) fn keeping_checkpoints_in(&self, folder: PathBuf) -> Self {
+        self.keeping(folder, None)
+    }
+
+    fn keeping(&self, folder: PathBuf, made: Option<NewFolder>) -> Self {
         let terminal = Terminal { kept: None, ..self.clone() };
-        Terminal { kept: Some(Arc::new(Kept { folder, terminal })), ..self.clone() }
+        Terminal { kept: Some(Arc::new(Kept { folder, made, terminal })), ..self.clone() }
+    }
+
+    /// A file is written: an error that comes after it says so.
+    pub(crate) fn wrote(&self, path: &Path) {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+    }
+
+    /// What was written so far.
+    pub(crate) fn written(&self) -> Vec<PathBuf> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A message on stderr, above the progress.
     pub(crate) fn say(&self, line: &str) {
-        let line = escape::message(line);
+        let line = shortened(line);
+        let line = escape::message(&line);
         self.bar.suspend(|| {
             // Nothing is left to tell it to if stderr is gone.
             let _ = writeln!(std::io::stderr(), "{line}");
@@ -95,7 +115,7 @@ impl Terminal {
 
     /// The progress is no longer needed.
     pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.bar.finish();
     }
 
     /// A line about an iteration: like [`Terminal::narrate`], but where no bar is shown one is told of every so often all the same.
@@ -112,8 +132,12 @@ impl Terminal {
         }
     }
 
-    /// An error, unless the work was stopped on request and goes on from its checkpoint: then that is said.
+    /// An error, unless the work was stopped on request and goes on from its checkpoint: then that is said. A folder in which nothing
+    /// is kept goes again.
     pub(crate) fn explain_stop(&self, error: anyhow::Error) -> anyhow::Error {
+        if let Some(made) = self.kept.as_ref().and_then(|kept| kept.made.as_ref()) {
+            made.remove_if_empty();
+        }
         match &self.kept {
             Some(kept)
                 if self.is_cancelled() && crate::is_cancelled(&error) && holds_a_checkpoint(&kept.folder) =>
@@ -127,19 +151,11 @@ impl Terminal {
 
 impl Monitor for Terminal {
     fn begin(&self, stage: &str, total: u64) {
-        let known = "{msg:>12} [{bar:30}] {percent:>3}% {eta}";
-        let unknown = "{msg:>12} {spinner}";
-        let template = if total > 0 { known } else { unknown };
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            self.bar.set_style(style.progress_chars("=> "));
-        }
-        self.bar.reset();
-        self.bar.set_length(total);
-        self.bar.set_message(escape::value(stage).into_owned());
+        self.bar.begin(escape::value(stage).into_owned(), total);
     }
 
     fn advance(&self, steps: u64) {
-        self.bar.inc(steps);
+        self.bar.advance(steps);
     }
 
     fn is_cancelled(&self) -> bool {
@@ -201,6 +217,25 @@ impl std::error::Error for Stopped {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&Cancelled)
     }
+}
+
+/// A message whose lines are no longer than anybody reads: values of any length may be part of them.
+fn shortened(message: &str) -> Cow<'_, str> {
+    let is_short = |line: &str| line.len() <= LONGEST_LINE;
+    if message.split('\n').all(is_short) {
+        return Cow::Borrowed(message);
+    }
+    let lines = message.split('\n').map(|line| {
+        if is_short(line) {
+            return Cow::Borrowed(line);
+        }
+        // What was wrong stands at the end.
+        let boundary =
+            |at: usize| (at..line.len()).find(|at| line.is_char_boundary(*at)).unwrap_or(line.len());
+        let (begin, end) = (boundary(LONGEST_LINE / 2), boundary(line.len() - LONGEST_LINE / 4));
+        Cow::Owned(format!("{} … ({} bytes) … {}", &line[..begin], end - begin, &line[end..]))
+    });
+    Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// Three decimals, or an exponent where they would not do.

@@ -192,3 +192,36 @@ fn memory_that_runs_out_anywhere_is_an_error_and_leaves_nothing() {
     }
     assert!(ran_out > 0, "no limit was as low as that");
 }
+
+#[test]
+fn conditions_of_any_depth_and_suites_of_any_size_are_read_or_refused() {
+    let (folder, log) = shop_log(50);
+    let path = folder.path().join("asked.toml");
+    let file = path.to_str().unwrap();
+    let nested = |depth: usize| format!("{}rank < 5{}", "(".repeat(depth), ")".repeat(depth));
+    for (condition, part) in [
+        (nested(300), "parentheses are too deep"),
+        (nested(10_000), "too"),
+        (nested(300_000), "too"),
+        ("(".repeat(300_000), "too"),
+        (format!("rank < 5{}", " + 1".repeat(300_000)), "too long"),
+        (format!("rank < 5{}", " and rank < 5".repeat(300_000)), "too long"),
+    ] {
+        fs::write(&path, format!("keys.rank = [2, 4]\nconstraints = ['{condition}']\n")).unwrap();
+        let outcome = satf(&["tune", &log, "--model", "pure-svd", "--space", file]);
+        assert!(outcome.code == 1 && outcome.stderr.contains(part), "{}: {}", outcome.code, outcome.stderr);
+    }
+    for (key, value) in
+        [("repeats", "99999999999"), ("repeats", "1001"), ("curve_iterations", "9223372036854775807")]
+    {
+        let dataset = "name = 'a'\nfiles = ['shop.parquet']\nvalid = '1month'\ntest = '1month'\nmax_len = 5";
+        let models = "[[models]]\nname = 'MP'\nmodel = 'mp'";
+        fs::write(&path, format!("title = 't'\n{key} = {value}\n[[datasets]]\n{dataset}\n{models}\n"))
+            .unwrap();
+        let data = folder.path().to_str().unwrap();
+        let out = folder.path().join("out");
+        let outcome = satf(&["reproduce", "--data", data, "--suite", file, "--out", out.to_str().unwrap()]);
+        assert_eq!(outcome.code, 1, "{key}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(&format!("{key} = {value}: expected")), "{}", outcome.stderr);
+    }
+}

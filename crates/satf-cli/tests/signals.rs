@@ -142,6 +142,13 @@ impl Place {
         path
     }
 
+    /// A command that waits where it hears nothing: a file of a study that is a pipe.
+    fn deaf(&self) -> Running {
+        fs::create_dir(self.path("study")).unwrap();
+        self.pipe("study/study.json");
+        Running::start(&["tune", "status", &self.path("study")])
+    }
+
     fn temporary_files(&self) -> Vec<PathBuf> {
         let hidden = names(self.0.path()).into_iter().filter(|name| name.starts_with(".satf-"));
         hidden.map(|name| self.0.path().join(name)).collect()
@@ -190,8 +197,7 @@ fn a_second_ctrl_c_ends_at_once_and_removes_what_is_half_written() {
         assert_eq!(names(place.0.path()), ["histories.jsonl", "shop.parquet", "shop.satf", "slow.satf"]);
     }
     // Where the work cannot hear it, the second one ends it.
-    let (log, space) = (place.path("shop.parquet"), place.pipe("space.toml"));
-    let mut running = Running::start(&["tune", &log, "--model", "pure-svd", "--space", &space]);
+    let mut running = place.deaf();
     // Two that come together are one.
     let process = running.0.id().to_string();
     assert!(Command::new("kill").args(["-INT", &process, &process]).status().unwrap().success());
@@ -203,8 +209,7 @@ fn a_second_ctrl_c_ends_at_once_and_removes_what_is_half_written() {
 #[test]
 fn work_that_does_not_hear_a_request_is_ended_after_a_while() {
     let place = Place::new();
-    let (log, space) = (place.path("shop.parquet"), place.pipe("space.toml"));
-    let mut running = Running::start(&["tune", &log, "--model", "pure-svd", "--space", &space]);
+    let mut running = place.deaf();
     running.signal("TERM");
     let (code, said) = running.ends_within(Duration::from_secs(30));
     assert!(code == 143 && said.contains("stopped on request"), "{code}: {said}");
@@ -237,6 +242,11 @@ fn waiting_for_input_is_interrupted() {
     for command in [&["evaluate", &log][..], &["train", &log, "-o", &place.path("new.satf")]] {
         Running::start(&[command, &["--model", "pure-svd", "--config", &pipe]].concat()).stops_on("INT", 130);
     }
+    let asked = place.pipe("asked.toml");
+    let said = Running::start(&["tune", &log, "--model", "pure-svd", "--space", &asked]).stops_on("INT", 130);
+    assert!(said.contains("nothing was written"), "{said}");
+    let out = place.path("out");
+    Running::start(&["reproduce", "--data", &log, "--out", &out, "--suite", &asked]).stops_on("TERM", 143);
     // What comes through a pipe is read all the same.
     let mut running = Running::start(&["recommend", &model, "--history", "tent", "--only", &list]);
     fs::write(&pipe, "laptop\n").unwrap();

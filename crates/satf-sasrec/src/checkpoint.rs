@@ -4,15 +4,13 @@
 //! (the curve of early stopping) and the parameters of the epoch it holds best. It is a safetensors file, written whole or not at
 //! all, and named after the configuration, the histories and the version of this crate: nothing else ever goes on from it.
 
-use std::collections::HashMap;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use satf::data::write_atomically;
-use satf::model_file::content_hash;
-use satf::models::{Checkpoints, Memory, ModelError, RecallError};
+use satf::model_file::{content_hash, safetensors};
+use satf::models::{Checkpoints, Memory, ModelError, RecallError, StoredTensor, TensorType};
 use satf::prepare::Histories;
 use serde::{Deserialize, Serialize};
 
@@ -110,21 +108,15 @@ impl<'a> Kept<'a> {
 
     fn serialize(&self, header: &Header, arrays: &[(&'static str, Vec<u8>)]) -> Result<Vec<u8>, String> {
         let header = serde_json::to_string(header).map_err(|error| error.to_string())?;
-        let metadata = HashMap::from([
-            (
-                "checksum".to_owned(),
-                checksum(&header, arrays.iter().map(|(name, bytes)| (*name, &bytes[..]))),
-            ),
-            ("header".to_owned(), header),
-        ]);
+        let checksum = checksum(&header, arrays.iter().map(|(name, bytes)| (*name, &bytes[..])));
         let shape = vec![self.sizes.num_values()];
-        let views = arrays
+        let tensors: Vec<_> = arrays
             .iter()
-            .map(|(name, bytes)| Ok((*name, TensorView::new(Dtype::F32, shape.clone(), bytes)?)));
-        let views = views.collect::<Result<Vec<_>, safetensors::SafeTensorError>>();
-        views
-            .and_then(|views| safetensors::serialize(views, Some(metadata)))
-            .map_err(|error| error.to_string())
+            .map(|(name, bytes)| {
+                (*name, StoredTensor { kind: TensorType::F32, shape: shape.clone(), bytes: &bytes[..] })
+            })
+            .collect();
+        Ok(safetensors::serialize(&[("checksum", checksum), ("header", header)], &tensors))
     }
 
     /// The state to go on from, if there is one that this monitor can go on from.
@@ -163,17 +155,16 @@ impl<'a> Kept<'a> {
     #[allow(clippy::type_complexity)]
     fn parse(&self, file: &[u8]) -> Result<(Header, Progress, Option<Vec<f32>>), String> {
         let damaged = |what: String| format!("it is damaged: {what}");
-        let (_, metadata) = SafeTensors::read_metadata(file).map_err(|error| damaged(error.to_string()))?;
-        let tensors = SafeTensors::deserialize(file).map_err(|error| damaged(error.to_string()))?;
+        let content = safetensors::parse(file).map_err(|error| damaged(error.to_string()))?;
         let text = |name: &str| {
-            let found = metadata.metadata().as_ref().and_then(|metadata| metadata.get(name).cloned());
+            let found = content.metadata.get(name).cloned();
             found.ok_or_else(|| damaged(format!("it has no {name}")))
         };
         let header = text("header")?;
         let names = [PARAMETERS, FIRST, SECOND, BEST];
-        let arrays = names.into_iter().filter_map(|name| Some((name, tensors.tensor(name).ok()?)));
-        let arrays: Vec<(&str, TensorView<'_>)> = arrays.collect();
-        if checksum(&header, arrays.iter().map(|(name, view)| (*name, view.data()))) != text("checksum")? {
+        let arrays = names.into_iter().filter_map(|name| Some((name, content.tensors.get(name)?)));
+        let arrays: Vec<(&str, &StoredTensor<'_>)> = arrays.collect();
+        if checksum(&header, arrays.iter().map(|(name, tensor)| (*name, tensor.bytes))) != text("checksum")? {
             return Err(damaged("its checksum is wrong".to_owned()));
         }
         let header: Header = serde_json::from_str(&header).map_err(|error| damaged(error.to_string()))?;
@@ -181,8 +172,8 @@ impl<'a> Kept<'a> {
             return Err("it belongs to another training".to_owned());
         }
         let find = |name: &str| {
-            let view = arrays.iter().find(|(found, _)| *found == name).map(|(_, view)| view);
-            view.map(|view| floats(name, view, self.sizes.num_values())).transpose()
+            let tensor = arrays.iter().find(|(found, _)| *found == name).map(|(_, tensor)| *tensor);
+            tensor.map(|tensor| floats(name, tensor, self.sizes.num_values())).transpose()
         };
         let need = |name: &str| find(name)?.ok_or_else(|| damaged(format!("it has no {name}")));
         let progress = Progress {
@@ -200,15 +191,14 @@ fn bytes(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-fn floats(name: &str, view: &TensorView<'_>, len: usize) -> Result<Vec<f32>, String> {
-    if view.dtype() != Dtype::F32 || view.shape() != [len] {
+fn floats(name: &str, tensor: &StoredTensor<'_>, len: usize) -> Result<Vec<f32>, String> {
+    if tensor.kind != TensorType::F32 || tensor.shape != [len] {
         return Err(format!(
             "it is damaged: {name} is {:?} of shape {:?}, expected F32 of shape [{len}]",
-            view.dtype(),
-            view.shape()
+            tensor.kind, tensor.shape
         ));
     }
-    let (values, _) = view.data().as_chunks::<4>();
+    let (values, _) = tensor.bytes.as_chunks::<4>();
     Ok(values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
 }
 

@@ -38,6 +38,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let difference =
         model.evaluation.difference_from(&baseline.evaluation, ndcg, &CompareOptions::default(), &())?;
     println!("{} is better by {:.3} (p = {:.4})", model.label, difference.difference, difference.p_value);
-    assert!(difference.p_value < 0.01 && difference.interval[0] > 0.0);
+    assert!(difference.p_value < 0.01 && difference.interval.is_some_and(|[low, _]| low > 0.0));
     Ok(())
 }

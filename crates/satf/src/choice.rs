@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::fault::excerpt;
+
 /// A name that stands for none of the choices there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownChoice {
@@ -13,7 +15,7 @@ pub struct UnknownChoice {
 
 impl fmt::Display for UnknownChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}': expected ", self.written)?;
+        write!(f, "'{}': expected ", excerpt(&self.written))?;
         match self.known.as_slice() {
             [first @ .., last] if !first.is_empty() => write!(f, "{} or {last}", first.join(", ")),
             known => f.write_str(&known.concat()),

@@ -29,6 +29,10 @@
 //! Users and items go by your own ids, integers or strings ([`AsId`]), in everything you pass in and get back. Inside, they are indices
 //! ([`UserIndex`], [`ItemIndex`]) into a catalogue of ids ([`Ids`]).
 //!
+//! Every step has an error of its own: [`DataError`] for events that cannot be read, [`FitError`] for a model that cannot be trained,
+//! [`ModelFileError`] for files of models, [`RecommendError`] for requests, [`ExperimentError`] and [`TuneError`] for experiments and
+//! searches. All are listed below under "Re-exports".
+//!
 //! # How it fits together
 //!
 //! Data flows one way: files or memory ([`data`]) become a log ([`interactions`]), it is prepared and split ([`prepare`]), models learn
@@ -72,4 +76,19 @@ pub use prepare::{Histories, TiePolicy};
 #[doc(inline)]
 pub use recommend::{
     Answer, Explanation, FitError, FitOptions, Model, Prepared, Recommendation, Request, recommend_stream,
+};
+
+// Every error that a function of this crate returns, for whoever tells them apart.
+#[doc(no_inline)]
+pub use {
+    data::{DataError, HistoryTextError},
+    evaluate::{EvaluateError, MergeError, OrderError, PerEventError},
+    experiment::{ExperimentError, SettingsError},
+    generate::GenerateError,
+    model_file::ModelFileError,
+    models::{ConfigError, ModelError, TensorError, UnknownPreset},
+    monitor::Cancelled,
+    prepare::{OffsetError, SplitError},
+    recommend::{RecommendError, StreamError},
+    tune::TuneError,
 };

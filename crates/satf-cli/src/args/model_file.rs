@@ -100,7 +100,7 @@ pub(crate) struct RecommendArguments {
     #[arg(short, long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(parse_recommendations))]
     pub(crate) output: Option<PathBuf>,
     /// How many items to recommend
-    #[arg(short, long = "count", value_name = "N", default_value_t = 10)]
+    #[arg(short, long = "count", value_name = "N", default_value_t = 10, value_parser = length())]
     pub(crate) n: usize,
     /// Show what each item of the history, and each boost, adds to each score
     #[arg(long)]
@@ -158,7 +158,7 @@ pub(crate) struct SimilarArguments {
     #[arg(value_name = "ITEM")]
     pub(crate) item: String,
     /// How many items to show
-    #[arg(short, long = "count", value_name = "N", default_value_t = 10)]
+    #[arg(short, long = "count", value_name = "N", default_value_t = 10, value_parser = length())]
     pub(crate) n: usize,
     /// A CSV file with item titles to show (columns item_id and title)
     #[arg(long, value_name = "FILE")]

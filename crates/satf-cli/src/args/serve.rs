@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Subcommand};
 
 use super::LogArguments;
+use super::values::length;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -106,7 +107,7 @@ pub(crate) struct BenchServeArguments {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=10_000))]
     pub(crate) connections: usize,
     /// Items to ask for
-    #[arg(short, long = "count", value_name = "N", default_value_t = 10)]
+    #[arg(short, long = "count", value_name = "N", default_value_t = 10, value_parser = length())]
     pub(crate) n: usize,
     /// Items of a history at most, the newest
     #[arg(long, value_name = "K", default_value_t = 50)]

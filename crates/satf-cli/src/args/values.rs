@@ -92,7 +92,7 @@ pub(super) fn parse_boost(text: OsString) -> Result<Listed, &'static str> {
     }
 }
 
-const BOOST_EXPECTED: &str = "expected ITEM=NUMBER such as tent=0.5, ITEM=*NUMBER such as tent=*1.5, or @FILE; numbers are finite, and factors above 0";
+const BOOST_EXPECTED: &str = "expected ITEM=NUMBER such as tent=0.5, ITEM=*NUMBER such as tent=*1.5, or @FILE; numbers are finite, up to 3.4e38, and factors above 0";
 
 /// A length, which models keep as an integer of 64 bits with a sign.
 pub(super) fn length() -> RangedU64ValueParser<usize> {

@@ -39,6 +39,12 @@ pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::
             ResampleUnit::User => paired.users.clone(),
             ResampleUnit::Event => (0..events).collect(),
         };
+        if events > 1 && groups.iter().all(|group| *group == 0) {
+            tracing::warn!(
+                "all {} events are of one user, which tells nothing of others: there is no interval; hint: --unit event",
+                table::count(events)
+            );
+        }
         let differences: Vec<(String, Difference)> = paired
             .metrics
             .iter()
@@ -82,7 +88,7 @@ fn describe(base: &Path, other: &Path, events: usize, differences: &[(String, Di
             format!("{:.4}", difference.first),
             format!("{:.4}", difference.second),
             format!("{:+.4}", difference.difference),
-            format!("{:+.4} to {:+.4}", difference.interval[0], difference.interval[1]),
+            table::interval(difference.interval),
             format!("{:.4}", difference.p_value),
         ]);
     }

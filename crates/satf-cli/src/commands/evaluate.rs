@@ -60,6 +60,7 @@ fn evaluate(arguments: &EvaluateArguments, registry: &Registry, terminal: &Termi
                 if let Some(path) = &arguments.per_event {
                     let path = per_event_path(path, &choice.label, several);
                     write_per_event(&path, &cut.partition, &run.evaluation)?;
+                    terminal.wrote(&path);
                 }
                 notes.extend(run.stopped.as_ref().and_then(|stopped| best_iteration(&run.label, stopped)));
                 let report = to_json(&run);

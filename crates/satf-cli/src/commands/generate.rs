@@ -21,6 +21,7 @@ pub(crate) fn run(arguments: &GenerateArguments, terminal: &Terminal) -> anyhow:
     Files::default().writing("--output", Some(&arguments.output)).check()?;
     let log = shop_with(&options, terminal)?;
     write_log(&log, &arguments.output, super::log_format(&arguments.output), terminal)?;
+    terminal.wrote(&arguments.output);
     terminal.finish();
     let description = super::stats::describe(&Statistics::of(&log));
     table::print(&format!("{description}\n\nwritten to {}", escape::path(&arguments.output)))

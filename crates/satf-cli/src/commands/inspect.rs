@@ -38,6 +38,9 @@ pub(crate) fn run(
     let weights = model.recommender().lag_weights();
     terminal.finish();
     let pictures = draw(arguments, &model.manifest().model, weights)?;
+    for path in &pictures {
+        terminal.wrote(path);
+    }
     if arguments.json {
         let tensors: Vec<Value> = tensors
             .iter()

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use satf::data::{Boost, Titles, parse_history, read_boosts, read_text, read_titles};
+use satf::fault::excerpt;
 use satf::interactions::{Id, Ids, ItemIndex, OwnedHistory, OwnedId};
 use satf::models::nearest;
 use satf::recommend::{Model, Request};
@@ -71,11 +72,7 @@ impl<'a> Items<'a> {
     pub(crate) fn find(&self, option: &str, id: &str) -> anyhow::Result<Id<'a>> {
         match self.get(id) {
             Some(item) => Ok(item),
-            None => bail!(
-                "{option}: the model does not know the item '{}'{}",
-                escape::beginning(id),
-                self.hint(id)
-            ),
+            None => bail!("{option}: the model does not know the item '{}'{}", excerpt(id), self.hint(id)),
         }
     }
 
@@ -95,11 +92,8 @@ impl<'a> Items<'a> {
 
     /// A few of these ids with their hints, and how many more there are.
     fn name_some(&self, unknown: &[String]) -> String {
-        let named: Vec<String> = unknown
-            .iter()
-            .take(NAMED)
-            .map(|id| format!("'{}'{}", escape::beginning(id), self.hint(id)))
-            .collect();
+        let named: Vec<String> =
+            unknown.iter().take(NAMED).map(|id| format!("'{}'{}", excerpt(id), self.hint(id))).collect();
         let rest = unknown.len().saturating_sub(NAMED);
         named.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }
     }
@@ -221,7 +215,7 @@ fn split(option: &str, list: &Listed) -> anyhow::Result<Vec<String>> {
     };
     if list.trim_start().starts_with('[') {
         let ids: Vec<Value> = serde_json::from_str(list)
-            .with_context(|| format!("{option} {}: expected a JSON list of ids", escape::beginning(list)))
+            .with_context(|| format!("{option} {}: expected a JSON list of ids", excerpt(list)))
             .on_command_line()?;
         let id = |id: Value| match id {
             Value::String(id) => Ok(id),

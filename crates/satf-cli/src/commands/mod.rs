@@ -37,8 +37,8 @@ use satf::recommend::Model;
 use serde_json::Value;
 
 use crate::args::LogArguments;
-use crate::hints;
 use crate::terminal::Terminal;
+use crate::{hints, table};
 
 /// Reads the log a command was given and says what was skipped.
 fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions, ReadReport)> {
@@ -56,7 +56,18 @@ fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions
             report.skipped_messages.first().map(|message| hints::skipped_row(message)).unwrap_or_default()
         );
     }
+    warn_of_finer_times(report.finer_times);
     Ok((interactions, report))
+}
+
+/// Says that times were cut: what happened within a microsecond has no order any more.
+fn warn_of_finer_times(times: u64) {
+    if times > 0 {
+        tracing::warn!(
+            "{} time(s) are finer than a microsecond and are cut to it; events of a user within one are ties",
+            table::count(times as usize)
+        );
+    }
 }
 
 /// Says what a first row was taken for that may be either a header or an event.

@@ -25,6 +25,7 @@ pub(crate) fn run(arguments: &PrepareArguments, terminal: &Terminal) -> anyhow::
         );
     }
     write_log(&log, &arguments.output, super::log_format(&arguments.output), terminal)?;
+    terminal.wrote(&arguments.output);
     let statistics = Statistics::of(&log);
     terminal.finish();
 

@@ -179,6 +179,7 @@ fn many(
     if let Some(row) = histories.doubtful_first_row() {
         super::warn_of_first_row(histories.path(), row);
     }
+    super::warn_of_finer_times(histories.finer_times());
     if histories.skipped_rows() > 0 {
         tracing::warn!(
             "{} bad rows skipped; the first: {}",
@@ -225,8 +226,9 @@ fn write(
     };
     let report = match &arguments.output {
         Some(path) => write_atomically(path, |file| stream(path, file))
+            .inspect(|_| terminal.wrote(path))
             .with_context(|| format!("nothing was written to {}", path.display()))?,
-        None => stream(Path::new("stdout"), &mut BufWriter::new(std::io::stdout()))?,
+        None => stream(Path::new(table::STANDARD_OUTPUT), &mut BufWriter::new(std::io::stdout()))?,
     };
     terminal.finish();
     Ok(report)

@@ -8,6 +8,7 @@ use satf_report::reproduce::{FOLDERS, Findings, Request, Suite, Watcher, quoted,
 use super::files::Files;
 use crate::args::ReproduceArguments;
 use crate::misuse::OnCommandLine;
+use crate::signals::StopRequests;
 use crate::terminal::Terminal;
 use crate::{escape, hints, table};
 
@@ -17,7 +18,10 @@ pub(crate) fn run(
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
     let ReproduceArguments { data, out, .. } = arguments;
-    let mut suite = Suite::read(arguments.suite.as_deref(), registry)?;
+    let mut suite = match &arguments.suite {
+        Some(path) => Suite::read(path, registry, &StopRequests)?,
+        None => Suite::of_paper(registry),
+    };
     let selection = suite.select(&arguments.only, &arguments.with, registry);
     // The paper's suite is part of the program; that of a file is known only once it is read.
     let selection = if arguments.suite.is_none() { selection.on_command_line()? } else { selection? };
@@ -33,6 +37,7 @@ pub(crate) fn run(
     let page = report::write(&findings, out).context(
         "the report is not written; hint: all cells are kept, the same command writes the report again",
     )?;
+    terminal.wrote(&page);
     terminal.finish();
     if arguments.json {
         table::print_json(&serde_json::to_value(&findings)?)?;

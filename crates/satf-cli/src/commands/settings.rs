@@ -6,6 +6,7 @@ use satf::data::read_text;
 use satf::experiment::{
     Asked, Choice, ExperimentError, KeySetting, ModelSettings, SettingsError, SharedKeys,
 };
+use satf::fault::picture;
 use satf::models::Registry;
 use toml::{Table, Value};
 
@@ -102,11 +103,7 @@ fn read_settings(
 
 fn read_table(path: &Path) -> anyhow::Result<Table> {
     let text = read_text(path, &StopRequests)?;
-    text.parse::<Table>().map_err(|error| {
-        // Below its first line it is a picture of the place.
-        let error = error.to_string().trim_end().replace('\n', "\n  ");
-        anyhow::anyhow!("{}: {error}", escape::path(path))
-    })
+    text.parse::<Table>().map_err(|error| anyhow::anyhow!("{}: {}", escape::path(path), picture(&error)))
 }
 
 /// `key=value` or `model.key=value`; a value that is no TOML is a string.

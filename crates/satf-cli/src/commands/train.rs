@@ -93,6 +93,7 @@ fn train(arguments: &TrainArguments, registry: &Registry, terminal: &Terminal) -
         }
     }
     model.save(&arguments.output)?;
+    terminal.wrote(&arguments.output);
     terminal.finish();
     warn_of_user_data(&model);
     let bytes = fs::metadata(&arguments.output)?.len();

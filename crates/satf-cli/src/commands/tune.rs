@@ -19,6 +19,7 @@ use super::protocol;
 use super::settings::{check_keys, gather, keys_set};
 use crate::args::{ModelArguments, PartArgument, SearchArguments, TuneArguments, TuneCommand};
 use crate::misuse::{OnCommandLine, misuse};
+use crate::signals::StopRequests;
 use crate::terminal::Terminal;
 use crate::{escape, table};
 
@@ -98,6 +99,7 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
     let result = ending.conclude(&study, &keeping, &mut warnings);
     protocol::tell(&warnings);
     let result = json!(result?);
+    terminal.wrote(&folder);
     terminal.finish();
     let status = Status::read(&folder)?;
     if arguments.json {
@@ -126,7 +128,7 @@ fn only_model(arguments: &ModelArguments, shared: SharedKeys, registry: &Registr
 
 fn find_space(model: &ModelEntry, asked: Option<&Path>) -> anyhow::Result<Space> {
     match asked {
-        Some(path) if is_file_of_space(path) => Ok(Space::read(path)?),
+        Some(path) if is_file_of_space(path) => Ok(Space::read(path, &StopRequests)?),
         name => Space::named(model, name.map(Path::to_string_lossy).as_deref()).on_command_line(),
     }
 }

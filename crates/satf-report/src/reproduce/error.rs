@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use satf::data::DataError;
 use satf::experiment::{ExperimentError, SettingsError};
+use satf::fault::lines;
 use satf::models::{ConfigError, ModelError, UnknownPreset};
 use satf::monitor::Cancelled;
 use satf::prepare::SplitError;
@@ -15,18 +16,13 @@ use satf::tune::TuneError;
 #[non_exhaustive]
 pub enum SuiteError {
     /// Its file cannot be read.
-    #[error("{}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] DataError),
     /// It is not TOML, or has keys that suites do not have, or values of other types.
     #[error("{0}")]
     Syntax(String),
     /// What can be told without data is wrong with it.
-    #[error("the suite has {} fault(s):\n  {}", .0.len(), .0.join("\n  "))]
+    #[error("the suite has {} fault(s):{}", .0.len(), lines(.0))]
     Faults(Vec<String>),
     /// A suite of a file is wrong.
     #[error("{}", path.display())]

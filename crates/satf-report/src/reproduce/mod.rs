@@ -12,7 +12,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let registry = Registry::default();
-//! let mut suite = Suite::read(None, &registry)?;
+//! let mut suite = Suite::of_paper(&registry);
 //! let selection = suite.select(&["amz-b".to_owned(), "PureSVD".to_owned()], &[], &registry)?;
 //! let (data, out) = (Path::new("data"), Path::new("reproduction"));
 //! let request = Request::new(&suite, &selection, &registry, data, out);

@@ -170,7 +170,7 @@ fn configure(
         Task::Score { .. } => Ok(choice),
         Task::Curve => {
             let iterations = choice.configured.configuration[CURVE_KEY].as_i64().unwrap_or(1);
-            Ok(choice.with(&[(CURVE_KEY, iterations + suite.curve_iterations as i64)])?)
+            Ok(choice.with(&[(CURVE_KEY, iterations.saturating_add(suite.curve_iterations as i64))])?)
         }
         Task::Time { rank } => with_item_rank(&choice, rank as i64),
     }
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn every_cell_of_the_paper_can_be_configured() {
         let registry = Registry::default();
-        let suite = Suite::read(None, &registry).unwrap();
+        let suite = Suite::of_paper(&registry);
         for dataset in &suite.datasets {
             let mut cells = 0;
             for model in &suite.models {

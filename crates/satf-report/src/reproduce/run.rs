@@ -58,18 +58,32 @@ impl<'a> Request<'a> {
 
 /// Fills every cell that is not done yet, and gathers them all.
 pub fn reproduce(request: &Request<'_>, watcher: &dyn Watcher) -> Result<Findings, ReproduceError> {
-    let Request { suite, selection, registry, data, out, trials, seed, .. } = *request;
-    let store = Store::open(out)?;
+    let Request { suite, data, out, .. } = *request;
     let found = plan::find_datasets(suite, data, watcher)?;
+    let store = Store::open(out)?;
+    let findings = fill_and_gather(request, &found, &store, watcher);
+    if findings.is_err() {
+        store.leave();
+    }
+    findings
+}
+
+fn fill_and_gather(
+    request: &Request<'_>,
+    found: &[Found<'_>],
+    store: &Store,
+    watcher: &dyn Watcher,
+) -> Result<Findings, ReproduceError> {
+    let Request { suite, selection, registry, out, trials, seed, .. } = *request;
     let search = trials.map(|trials| Search { registry, out, trials, seed, watcher });
     let settings_of = |model: &Model, found: &Found<'_>| match &search {
         Some(search) => search.settings(model, found),
         None => Ok((plan::given_settings(model, found.dataset, registry)?, "")),
     };
-    let planned = plan::cells(suite, registry, selection, &found, seed, &settings_of)?;
-    let (cells, failed) = fill(planned, &store, out, watcher)?;
+    let planned = plan::cells(suite, registry, selection, found, seed, &settings_of)?;
+    let (cells, failed) = fill(planned, store, out, watcher)?;
     let seeds = (0..suite.repeats as u64).map(|at| seed.saturating_add(at)).collect();
-    Ok(gathering::gather(suite, &found, &cells, failed, request.command.clone(), seeds, search.is_some()))
+    Ok(gathering::gather(suite, found, &cells, failed, request.command.clone(), seeds, search.is_some()))
 }
 
 /// Cells, and what they hold if they are done.

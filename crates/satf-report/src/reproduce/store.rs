@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use satf::data::write_atomically;
+use satf::data::{NewFolder, write_atomically};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,9 +20,13 @@ const FORMAT: u64 = 1;
 /// Where unfinished training is kept, among the cells.
 const CHECKPOINTS: &str = ".checkpoints";
 
+/// Who has it open is alone.
+const LOCK: &str = ".lock";
+
 /// The folder of cells, held by this process.
 pub(crate) struct Store {
     folder: PathBuf,
+    made: NewFolder,
     /// Keeps other processes out until it is dropped, or the process ends.
     _lock: File,
 }
@@ -53,8 +57,8 @@ impl Store {
             let path = path.to_owned();
             move |source| ReproduceError::Folder { path, problem, source }
         };
-        fs::create_dir_all(&folder).map_err(unusable(&folder, "cannot create the folder"))?;
-        let path = folder.join(".lock");
+        let made = NewFolder::make(&folder).map_err(unusable(&folder, "cannot create the folder"))?;
+        let path = folder.join(LOCK);
         let lock = OpenOptions::new()
             .write(true)
             .create(true)
@@ -64,10 +68,21 @@ impl Store {
         match lock.try_lock() {
             Ok(()) => {
                 remove_torn(&folder);
-                Ok(Store { folder, _lock: lock })
+                Ok(Store { folder, made, _lock: lock })
             }
             Err(TryLockError::WouldBlock) => Err(ReproduceError::Busy(folder)),
             Err(TryLockError::Error(error)) => Err(unusable(&path, "cannot lock")(error)),
+        }
+    }
+
+    /// Leaves nothing behind if no cell was begun.
+    pub(crate) fn leave(&self) {
+        let is_lock =
+            |entry: std::io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == LOCK);
+        if fs::read_dir(&self.folder).is_ok_and(|mut entries| entries.all(is_lock)) {
+            // Without it nobody waits for us, and nothing is here to be guarded.
+            let _ = fs::remove_file(self.folder.join(LOCK));
+            self.made.remove_if_empty();
         }
     }
 

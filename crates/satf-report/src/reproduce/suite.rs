@@ -1,12 +1,14 @@
 //! A suite: which datasets, which models, and what others published of them. The paper's is built in.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use satf::data::read_text;
 use satf::evaluate::SeenPolicy;
+use satf::fault::picture;
 use satf::models::{ModelEntry, Registry, nearest};
+use satf::monitor::Monitor;
 use satf::prepare::{Duplicates, Offset};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
@@ -20,6 +22,10 @@ use super::plan::{find_file, slug};
 const PAPER: &str = concat!(include_str!("suite.toml"), "\n", include_str!("paper_scores.toml"));
 /// Runs whose mean is reported, where results depend on a seed.
 const USUAL_REPEATS: usize = 3;
+/// The most that a suite may ask for.
+const MOST_REPEATS: usize = 1_000;
+/// Most iterations beyond those configured.
+const MOST_ITERATIONS: usize = 1_000;
 
 /// What to run: datasets and how they are cut, models and their keys, and what others published of them.
 #[derive(Clone, Debug, Deserialize)]
@@ -180,20 +186,24 @@ impl Model {
 }
 
 impl Suite {
-    /// The suite in a file, or the paper's.
-    pub fn read(path: Option<&Path>, registry: &Registry) -> Result<Suite, SuiteError> {
-        let Some(path) = path else { return Suite::parse(PAPER, registry) };
-        let text =
-            fs::read_to_string(path).map_err(|source| SuiteError::File { path: path.to_owned(), source })?;
+    /// The paper's suite.
+    ///
+    /// # Panics
+    /// Never: a test reads it.
+    pub fn of_paper(registry: &Registry) -> Suite {
+        Suite::parse(PAPER, registry).expect("invariant: a test reads the suite of the paper")
+    }
+
+    /// The suite in a file or a pipe. The monitor may stop the reading.
+    pub fn read(path: &Path, registry: &Registry, monitor: &dyn Monitor) -> Result<Suite, SuiteError> {
+        let text = read_text(path, monitor)?;
         Suite::parse(&text, registry)
             .map_err(|source| SuiteError::In { path: path.to_owned(), source: Box::new(source) })
     }
 
     /// The suite that a text says, as TOML.
     pub fn parse(text: &str, registry: &Registry) -> Result<Suite, SuiteError> {
-        // Below its first line an error is a picture of the place.
-        let picture = |error: toml::de::Error| error.to_string().trim_end().replace('\n', "\n  ");
-        let suite = toml::from_str::<Suite>(text).map_err(|error| SuiteError::Syntax(picture(error)))?;
+        let suite = toml::from_str::<Suite>(text).map_err(|error| SuiteError::Syntax(picture(&error)))?;
         let faults = suite.faults(registry);
         if faults.is_empty() { Ok(suite) } else { Err(SuiteError::Faults(faults)) }
     }
@@ -206,8 +216,13 @@ impl Suite {
     /// Everything that can be told without data.
     fn faults(&self, registry: &Registry) -> Vec<String> {
         let mut faults = Vec::new();
-        if self.repeats == 0 {
-            faults.push("repeats = 0: expected at least 1".to_owned());
+        for (what, value, least, most) in [
+            ("repeats", self.repeats, 1, MOST_REPEATS),
+            ("curve_iterations", self.curve_iterations, 0, MOST_ITERATIONS),
+        ] {
+            if !(least..=most).contains(&value) {
+                faults.push(format!("{what} = {value}: expected {least} to {most}"));
+            }
         }
         for (what, found) in [("datasets", self.datasets.len()), ("models", self.models.len())] {
             if found == 0 {
@@ -335,7 +350,7 @@ mod tests {
 
     #[test]
     fn the_paper_has_six_models_and_every_figure() {
-        let suite = Suite::read(None, &Registry::default()).unwrap();
+        let suite = Suite::of_paper(&Registry::default());
         for dataset in ["ml-1m", "amz-b", "amz-g", "steam"] {
             let names: Vec<&String> = suite.published[dataset].keys().collect();
             assert_eq!(names, ["GA-SATF", "LA-SATF", "MP", "PureSVD", "PureSVD-N", "SASRec"]);
@@ -358,6 +373,8 @@ mod tests {
             ("1day", "1dya", "3weeks"),
             ("max_len", "maxlen", "maxlen"),
             ("title = 't'", "title = 't'\nrepeats = 0", "repeats = 0"),
+            ("title = 't'", "title = 't'\nrepeats = 99999999999", "expected 1 to 1000"),
+            ("title = 't'", "title = 't'\ncurve_iterations = 9223372036854775807", "expected 0 to 1000"),
         ] {
             let error =
                 format!("{:#}", Suite::parse(&SMALL.replace(from, to), &Registry::default()).unwrap_err());
@@ -369,12 +386,12 @@ mod tests {
     fn only_picks_datasets_and_models_and_requests_are_explicit() {
         let names = |suite: &Suite| suite.models.iter().map(|model| model.name.clone()).collect::<Vec<_>>();
         let only = |given: &[&str]| given.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let mut suite = Suite::read(None, &Registry::default()).unwrap();
+        let mut suite = Suite::of_paper(&Registry::default());
         let selection = suite.select(&only(&["AMZ-B", "mp", "la-satf"]), &[], &Registry::default()).unwrap();
         assert_eq!((suite.datasets.len(), names(&suite)), (1, only(&["MP", "LA-SATF"])));
         assert!(suite.models.iter().all(|model| selection.runs(model)));
 
-        let mut suite = Suite::read(None, &Registry::default()).unwrap();
+        let mut suite = Suite::of_paper(&Registry::default());
         let selection = suite.select(&[], &[], &Registry::default()).unwrap();
         let left: Vec<&String> =
             suite.models.iter().filter(|model| !selection.runs(model)).map(|model| &model.name).collect();

@@ -132,6 +132,7 @@ pub(crate) fn moments(array: &ArrayRef) -> Option<Vec<Option<i64>>> {
     let column = Column::new(array)?;
     let moment = |row| match column.get(row) {
         Field::Micros(micros) => Some(micros),
+        Field::Nanos(nanos) => Some(nanos.div_euclid(1_000)),
         _ => None,
     };
     Some((0..array.len()).map(moment).collect())
@@ -301,7 +302,7 @@ struct Nanoseconds(PrimitiveArray<TimestampNanosecondType>);
 
 impl Cells for Nanoseconds {
     fn get(&self, row: usize) -> Field<'_> {
-        if self.0.is_valid(row) { Field::Micros(self.0.value(row).div_euclid(1_000)) } else { NULL }
+        if self.0.is_valid(row) { Field::Nanos(self.0.value(row)) } else { NULL }
     }
 }
 

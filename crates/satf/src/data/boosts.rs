@@ -23,9 +23,14 @@ pub enum Boost {
 }
 
 impl Boost {
-    /// What a text says: a finite number, or `*` and a finite number above 0.
+    /// What a text says: a number, or `*` and a number above 0. Numbers are finite and within single precision.
     pub fn parse(text: &str) -> Option<Self> {
-        let number = |text: &str| text.trim().parse::<f32>().ok().filter(|number| number.is_finite());
+        let number = |text: &str| {
+            let written = text.trim().parse::<f64>().ok()?;
+            let number = written as f32;
+            // Beyond single precision it would be endless, or nothing.
+            (number.is_finite() && (number != 0.0 || written == 0.0)).then_some(number)
+        };
         match text.trim().strip_prefix('*') {
             Some(factor) => number(factor).filter(|factor| *factor > 0.0).map(Boost::Multiply),
             None => number(text).map(Boost::Add),
@@ -34,7 +39,7 @@ impl Boost {
 }
 
 /// Reads boosts from a CSV or TSV file, plain, gzip or zstd: a column with the item and one with its boost, found by their names, or the
-/// first two. Items come as they are written there, in the order of the file. An empty file holds none. The monitor may stop the
+/// first two of two. Items come as they are written there, in the order of the file. An empty file holds none. The monitor may stop the
 /// reading.
 pub fn read_boosts(path: &Path, monitor: &dyn Monitor) -> Result<Vec<(String, Boost)>, DataError> {
     let monitor = OnlyCancels(monitor);
@@ -51,30 +56,36 @@ pub fn read_boosts(path: &Path, monitor: &dyn Monitor) -> Result<Vec<(String, Bo
     while let Some((line, record)) = records.next(&mut source)? {
         let record = record.map_err(|fault| fault.at(path, line))?;
         let text = |at: usize| String::from_utf8_lossy(record.field(at)).into_owned();
-        if record.len() < 2 {
-            let found = shown(record.bytes());
-            return Err(Fault::of_line(found, "two columns, an item and its boost").at(path, line));
-        }
         if layout.is_none() {
             let names: Vec<String> = (0..record.len()).map(text).collect();
-            if let Some(named) = named_columns(&names) {
-                layout = Some(named);
+            if let Some(named) = named_columns(&names).filter(|_| names.len() > 1) {
+                for at in [named.0, named.1] {
+                    if names.iter().filter(|name| **name == names[at]).count() > 1 {
+                        let expected = format!("one column called {}", shown(names[at].as_bytes()));
+                        return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
+                    }
+                }
+                layout = Some((named, names.len()));
                 continue;
             }
         }
-        let (item, boost) = *layout.get_or_insert((0, 1));
+        let ((item, boost), width) = *layout.get_or_insert(((0, 1), 2));
+        if record.len() != width {
+            let expected = match width {
+                2 => "two columns, an item and its boost".to_owned(),
+                width => format!("{width} columns, as the first row has"),
+            };
+            return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
+        }
         let fault = |found: String, expected: &str| {
             let column = Some((boost + 1).to_string().into());
             Fault { column, found: found.into(), expected: expected.into(), hint: None }.at(path, line)
         };
-        if item.max(boost) >= record.len() {
-            let expected = format!("at least {} columns", item.max(boost) + 1);
-            return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
-        }
         let parsed = Boost::parse(&text(boost)).ok_or_else(|| {
             fault(
                 shown(record.field(boost)),
-                "a finite number to add to the score, or * and one above 0 to multiply it by, such as *1.5",
+                "a finite number to add to the score, or * and one above 0 to multiply it by, such as *1.5; \
+                 numbers go up to 3.4e38",
             )
         })?;
         boosts.push((text(item), parsed));
@@ -126,6 +137,16 @@ mod tests {
             ("item,boost\ntent,1\nmug,nan\n", "line 3, column 2"),
             ("tent,1\nmug,*0\n", "line 2, column 2"),
             ("tent,1\nmug\n", "line 2"),
+            // What stands behind the boost was meant for something.
+            ("tent,1,5\n", "line 1"),
+            ("tent,1\nmug,1,5\n", "line 2"),
+            ("item,boost\ntent,1\nmug,1,5\n", "line 3"),
+            ("item,boost,note\ntent,1\n", "3 columns, as the first row has"),
+            ("boost,item,boost\n1,tent,5\n", "one column called \"boost\""),
+            // Nothing that single precision takes for endless or for nothing.
+            ("tent,1e39\n", "up to 3.4e38"),
+            ("tent,*1e-50\n", "up to 3.4e38"),
+            ("tent,-1e-50\n", "up to 3.4e38"),
         ] {
             let message = boosts(content).unwrap_err();
             assert!(message.contains(part), "{content}: {message}");

@@ -169,6 +169,18 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
+    /// The same, or an error if a column would serve twice.
+    fn apart(self, path: &Path, names: &[String]) -> Result<Self, DataError> {
+        let used: Vec<(Role, usize)> = self.by_role().collect();
+        for (at, &(second, column)) in used.iter().enumerate() {
+            if let Some(&(first, _)) = used[..at].iter().find(|(_, before)| *before == column) {
+                let (path, column) = (path.to_owned(), names[column].as_str().into());
+                return Err(DataError::SameColumn { path, column, first, second });
+            }
+        }
+        Ok(self)
+    }
+
     /// The columns that are used, and what for.
     pub(super) fn by_role(self) -> impl Iterator<Item = (Role, usize)> {
         let item = if self.is_whole { Role::History } else { Role::Item };
@@ -290,7 +302,7 @@ pub(super) fn choose(path: &Path, names: &[String], wanted: &Wanted<'_>) -> Resu
     let history = wanted.history(path, names)?;
     let user = required(path, names, wanted, Role::User)?;
     if let Some(item) = history {
-        return Ok(Chosen { user, item, time: None, is_whole: true });
+        return Chosen { user, item, time: None, is_whole: true }.apart(path, names);
     }
     let item = required(path, names, wanted, Role::Item)?;
     let is_asked_for = options.time_column.is_some();
@@ -298,7 +310,7 @@ pub(super) fn choose(path: &Path, names: &[String], wanted: &Wanted<'_>) -> Resu
     let may_lack_times = wanted.is_histories() || names.len() == 2;
     let has_times = !options.order_is_time && (is_there || !may_lack_times);
     let time = has_times.then(|| required(path, names, wanted, Role::Time)).transpose()?;
-    Ok(Chosen { user, item, time, is_whole: false })
+    Chosen { user, item, time, is_whole: false }.apart(path, names)
 }
 
 /// Chooses among `count` columns without names: those asked for by number, else the usual order.
@@ -316,14 +328,16 @@ pub(super) fn choose_unnamed(path: &Path, count: usize, wanted: &Wanted<'_>) -> 
         _ => required(path, &numbers, wanted, role),
     };
     if let Some(item) = wanted.history(path, &numbers)? {
-        return Ok(Chosen { user: position(Role::User)?, item, time: None, is_whole: true });
+        let user = position(Role::User)?;
+        return Chosen { user, item, time: None, is_whole: true }.apart(path, &numbers);
     }
     let time = if options.order_is_time || (count == 2 && options.time_column.is_none()) {
         None
     } else {
         Some(position(Role::Time)?)
     };
-    Ok(Chosen { user: position(Role::User)?, item: position(Role::Item)?, time, is_whole: false })
+    let (user, item) = (position(Role::User)?, position(Role::Item)?);
+    Chosen { user, item, time, is_whole: false }.apart(path, &numbers)
 }
 
 fn required(path: &Path, names: &[String], wanted: &Wanted<'_>, role: Role) -> Result<usize, DataError> {
@@ -332,13 +346,20 @@ fn required(path: &Path, names: &[String], wanted: &Wanted<'_>, role: Role) -> R
         Some(wanted) => named(names, wanted),
         None => common(names, role),
     };
-    found.ok_or_else(|| DataError::UnknownColumn {
+    let found = found.ok_or_else(|| DataError::UnknownColumn {
         path: path.to_owned(),
         role,
         wanted: wanted.map(Into::into),
         columns: names.to_vec(),
         nearest: wanted.and_then(|wanted| nearest(names, wanted)),
-    })
+    })?;
+    // A number says which of them it is.
+    let is_by_name = wanted.is_none_or(|wanted| normalized(wanted) == normalized(&names[found]));
+    if is_by_name && names.iter().filter(|name| **name == names[found]).count() > 1 {
+        let (path, column) = (path.to_owned(), names[found].as_str().into());
+        return Err(DataError::RepeatedColumn { path, column, role });
+    }
+    Ok(found)
 }
 
 /// The column called `wanted`: letter by letter, else by [`normalized`] name, else by number from 1.
@@ -483,6 +504,47 @@ mod tests {
         assert!(chosen(&["user_id", "item_id", "rating"], &ReadOptions::default()).is_err());
         let ordered = ReadOptions { order_is_time: true, ..ReadOptions::default() };
         assert_eq!(chosen(&["user_id", "item_id", "rating"], &ordered).unwrap(), two);
+    }
+
+    #[test]
+    fn no_column_serves_twice() {
+        let asked = |user: Option<&str>, item: Option<&str>, time: Option<&str>| ReadOptions {
+            user_column: user.map(Into::into),
+            item_column: item.map(Into::into),
+            time_column: time.map(Into::into),
+            ..ReadOptions::default()
+        };
+        let names = ["user_id", "item_id", "timestamp"];
+        for (options, part) in [
+            (asked(Some("item_id"), None, None), "\"item_id\" cannot be both the user and the item"),
+            (asked(None, Some("USER-ID"), None), "\"user_id\" cannot be both the user and the item"),
+            (asked(None, None, Some("1")), "\"user_id\" cannot be both the user and the time"),
+            (asked(Some("2"), Some("2"), None), "both the user and the item"),
+        ] {
+            let message = chosen(&names, &options).unwrap_err().to_string();
+            assert!(message.contains(part) && message.contains("_column"), "{message}");
+            let unnamed = choose_unnamed(Path::new("log"), 3, &Wanted::log(&options, 0));
+            assert!(unnamed.is_err());
+        }
+        let unnamed = choose_unnamed(Path::new("log"), 3, &Wanted::log(&asked(Some("2"), None, None), 0));
+        assert!(unnamed.unwrap_err().to_string().contains("\"2\" cannot be both the user and the item"));
+        let catalog = Ids::Texts(Vec::new());
+        let options = asked(Some("history"), None, None);
+        let histories = Wanted::histories(&options, None, &catalog);
+        let message =
+            choose(Path::new("log"), &owned(&["user", "history"]), &histories).unwrap_err().to_string();
+        assert!(message.contains("both the user and the history"), "{message}");
+    }
+
+    #[test]
+    fn a_name_that_two_columns_have_is_no_name() {
+        let names = ["user_id", "item_id", "timestamp", "item_id", "note", "note"];
+        let by = |column: &str| ReadOptions { item_column: Some(column.into()), ..ReadOptions::default() };
+        for options in [ReadOptions::default(), by("item_id"), by("Item ID")] {
+            let message = chosen(&names, &options).unwrap_err().to_string();
+            assert!(message.contains("several columns are called \"item_id\""), "{message}");
+        }
+        assert_eq!(chosen(&names, &by("4")).unwrap(), rows(0, 3, Some(2)));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{DataHint, Role};
 use crate::byte_size::ByteSize;
+use crate::fault::excerpt;
 use crate::monitor::Cancelled;
 
 /// Why a log cannot be read or written.
@@ -68,6 +69,30 @@ pub enum DataError {
         columns: Vec<String>,
         /// The one whose name is nearest to the one asked for.
         nearest: Option<Box<str>>,
+    },
+    /// One column is asked for twice.
+    #[error("{}: the column \"{}\" cannot be both the {first} and the {second}; hint: {}",
+        path.display(), excerpt(column), DataHint::GiveColumn(*second))]
+    SameColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// What it is for.
+        first: Role,
+        /// What else it is for.
+        second: Role,
+    },
+    /// Several columns have the name that is looked for.
+    #[error("{}: several columns are called \"{}\", so which is the {role}? hint: {}",
+        path.display(), excerpt(column), DataHint::GiveColumn(*role))]
+    RepeatedColumn {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        column: Box<str>,
+        /// What the column is for.
+        role: Role,
     },
     /// A Parquet column has a type that cannot be an id or a time.
     #[error("{}: column `{column}` is of type {found}, expected {expected}", path.display())]
@@ -268,7 +293,9 @@ impl DataError {
     pub fn hint(&self) -> Option<DataHint> {
         match self {
             DataError::UnknownFormat { .. } => Some(DataHint::GiveFormat),
-            DataError::UnknownColumn { role, .. } => Some(DataHint::GiveColumn(*role)),
+            DataError::UnknownColumn { role, .. }
+            | DataError::SameColumn { second: role, .. }
+            | DataError::RepeatedColumn { role, .. } => Some(DataHint::GiveColumn(*role)),
             DataError::BadRow { hint, .. } => *hint,
             DataError::TooManyBadRows { last, .. } => last.hint(),
             DataError::OnlyFirstRow { .. } => Some(DataHint::GiveHeader),

@@ -20,6 +20,8 @@ pub(super) enum Field<'a> {
     Float(f64),
     /// A time in microseconds since 1970.
     Micros(i64),
+    /// A time in nanoseconds since 1970.
+    Nanos(i64),
     /// A list of ids, where a file may hold whole histories.
     List(&'a dyn IdList),
     /// Something that is neither id nor time, by name: `null`, `a list`.
@@ -34,7 +36,7 @@ impl Field<'_> {
         match self {
             Field::Plain([]) | Field::Text([]) | Field::Missing => "nothing".to_owned(),
             Field::Plain(text) | Field::Text(text) => shown(text),
-            Field::Integer(number) | Field::Micros(number) => number.to_string(),
+            Field::Integer(number) | Field::Micros(number) | Field::Nanos(number) => number.to_string(),
             Field::Unsigned(number) => number.to_string(),
             Field::Float(number) => number.to_string(),
             Field::List(_) => "a list".to_owned(),

@@ -196,6 +196,7 @@ impl Interner {
                 | Field::List(_)
                 | Field::Float(_)
                 | Field::Micros(_)
+                | Field::Nanos(_)
         );
         let expected = match &self.known {
             Known::Integers(_) => format!("the id of {whose} as an integer (like the first one)"),

@@ -57,6 +57,11 @@ impl Ledger {
         self.rows.len()
     }
 
+    /// How many times were finer than a microsecond, and were cut to it.
+    pub(super) fn finer_times(&self) -> u64 {
+        self.times.finer()
+    }
+
     pub(super) fn begin_file(&mut self) {
         self.times.begin_file();
     }

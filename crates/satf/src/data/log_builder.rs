@@ -243,6 +243,7 @@ impl LogBuilder {
         ReadReport {
             skipped_rows: self.tolerance.skipped,
             skipped_messages: self.tolerance.messages.clone(),
+            finer_times: self.ledger.finer_times(),
             ..self.report.clone()
         }
     }

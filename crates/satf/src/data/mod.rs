@@ -29,6 +29,7 @@ mod json;
 mod json_texts;
 mod ledger;
 mod log_builder;
+mod new_folder;
 mod options;
 mod parquet;
 mod python_literal;
@@ -61,6 +62,7 @@ pub use hint::DataHint;
 pub use history_text::{HistoryTextError, parse_history};
 pub use item_table::{ItemTable, read_item_table};
 pub use log_builder::LogBuilder;
+pub use new_folder::NewFolder;
 pub use options::{FileReport, FirstRow, IdType, ReadOptions, ReadReport, TimeUnit};
 pub use recommendations::{
     ExplanationRow, RecommendationColumns, RecommendationFormat, RecommendationRow, RecommendationWriter,

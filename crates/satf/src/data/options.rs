@@ -154,6 +154,8 @@ pub struct ReadReport {
     pub skipped_rows: u64,
     /// What was wrong with the first few of them.
     pub skipped_messages: Vec<String>,
+    /// How many times were finer than a microsecond, and were cut to it.
+    pub finer_times: u64,
 }
 
 /// What reading one file came to.

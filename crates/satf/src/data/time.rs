@@ -25,18 +25,26 @@ pub(super) struct TimeReader {
     found: Option<(TimeUnit, Place)>,
     /// Whether the file's times are numbers, once one is known.
     numbers: Option<bool>,
+    /// Times finer than a microsecond, which were cut to it.
+    finer: u64,
 }
 
 /// A time as it stands in the file.
 enum Given {
     Integer(i64),
     Float(f64),
-    Date(i64),
+    /// In microseconds, and whether it was finer.
+    Date(i64, bool),
 }
 
 impl TimeReader {
     pub(super) fn new(unit: TimeUnit) -> Self {
-        TimeReader { unit, found: None, numbers: None }
+        TimeReader { unit, found: None, numbers: None, finer: 0 }
+    }
+
+    /// How many times so far were finer than a microsecond, and were cut to it.
+    pub(super) fn finer(&self) -> u64 {
+        self.finer
     }
 
     /// Another file may have dates where this one has numbers.
@@ -62,6 +70,11 @@ impl TimeReader {
         };
         let given = match field {
             Field::Micros(micros) => return in_range(*micros).ok_or_else(|| fault(RANGE, field.shown())),
+            Field::Nanos(nanos) => {
+                let micros = in_range(nanos.div_euclid(1_000)).ok_or_else(|| fault(RANGE, field.shown()))?;
+                self.finer += u64::from(nanos % 1_000 != 0);
+                return Ok(micros);
+            }
             Field::Integer(number) => Given::Integer(*number),
             Field::Unsigned(number) => Given::Float(*number as f64),
             Field::Float(number) => Given::Float(*number),
@@ -72,14 +85,17 @@ impl TimeReader {
                 return Err(fault("a time", field.shown()));
             }
         };
-        let is_number = !matches!(given, Given::Date(_));
+        let is_number = !matches!(given, Given::Date(..));
         if self.numbers.is_some_and(|numbers| numbers != is_number) {
             let expected =
                 if is_number { "a date like those above it" } else { "a number like the times above it" };
             return Err(fault(expected, field.shown()));
         }
         let micros = match given {
-            Given::Date(micros) => in_range(micros),
+            Given::Date(micros, is_finer) => {
+                self.finer += u64::from(is_finer);
+                in_range(micros)
+            }
             Given::Integer(0) => Some(0),
             Given::Integer(number) => {
                 let unit = self.unit_of(number.unsigned_abs() as f64);
@@ -87,6 +103,7 @@ impl TimeReader {
                 if micros.is_some() {
                     self.agree(unit, || field.shown(), path, position)?;
                 }
+                self.finer += u64::from(unit == TimeUnit::Nanoseconds && number % 1_000 != 0);
                 micros
             }
             Given::Float(number) => {
@@ -94,6 +111,9 @@ impl TimeReader {
                 let micros = from_float(number, unit);
                 if micros.is_some() && number != 0.0 {
                     self.agree(unit, || field.shown(), path, position)?;
+                }
+                if let Field::Plain(text) | Field::Text(text) = field {
+                    self.finer += u64::from(has_finer_digits(text, unit));
                 }
                 micros
             }
@@ -178,17 +198,19 @@ fn parse(text: &[u8]) -> Option<Given> {
         return Some(Given::Integer(number));
     }
     if let Some(micros) = parse_date(text) {
-        return Some(Given::Date(micros));
+        return Some(Given::Date(micros, false));
     }
     // No time is longer, and neither parser need see a novel.
     if text.len() > 64 {
         return None;
     }
     let text = std::str::from_utf8(text).ok()?;
-    match text.parse::<f64>() {
-        Ok(number) => Some(Given::Float(number)),
-        Err(_) => parse_date_time(text).map(Given::Date),
+    if let Ok(number) = text.parse::<f64>() {
+        return Some(Given::Float(number));
     }
+    let nanos = parse_date_time(text)?;
+    let micros = i64::try_from(nanos.div_euclid(1_000)).ok()?;
+    Some(Given::Date(micros, nanos % 1_000 != 0))
 }
 
 fn parse_integer(text: &[u8]) -> Option<i64> {
@@ -196,8 +218,8 @@ fn parse_integer(text: &[u8]) -> Option<i64> {
         [b'-', digits @ ..] => (digits, true),
         digits => (digits, false),
     };
-    // 18 digits always fit.
-    if digits.is_empty() || digits.len() > 18 {
+    // 18 digits always fit, and nanoseconds of our days have 19.
+    if digits.is_empty() || digits.len() > 19 {
         return None;
     }
     let mut number = 0i64;
@@ -205,7 +227,7 @@ fn parse_integer(text: &[u8]) -> Option<i64> {
         if !digit.is_ascii_digit() {
             return None;
         }
-        number = number * 10 + i64::from(digit - b'0');
+        number = number.checked_mul(10)?.checked_add(i64::from(digit - b'0'))?;
     }
     Some(if is_negative { -number } else { number })
 }
@@ -223,26 +245,39 @@ fn parse_date(text: &[u8]) -> Option<i64> {
     Some(date.duration_since(EPOCH).as_secs() * 1_000_000)
 }
 
-/// Any other date or date-time of ISO 8601, with `T` or a space, with or without a zone; also ` UTC` for a zone.
-fn parse_date_time(text: &str) -> Option<i64> {
+/// Whether a number has digits after the point that stand for less than a microsecond. One with an exponent is not looked into.
+fn has_finer_digits(text: &[u8], unit: TimeUnit) -> bool {
+    let kept = match unit {
+        TimeUnit::Auto | TimeUnit::Seconds => 6,
+        TimeUnit::Milliseconds => 3,
+        TimeUnit::Microseconds | TimeUnit::Nanoseconds => 0,
+    };
+    let fraction = text.trim_ascii().split(|byte| *byte == b'.').nth(1).unwrap_or_default();
+    let is_plain = fraction.iter().all(u8::is_ascii_digit);
+    is_plain && fraction.iter().skip(kept).any(|digit| *digit != b'0')
+}
+
+/// Any other date or date-time of ISO 8601, in nanoseconds since 1970, with `T` or a space, with or without a zone; also ` UTC` for a
+/// zone.
+fn parse_date_time(text: &str) -> Option<i128> {
     let in_utc = ["Z", "z", "UTC", "GMT"].iter().find_map(|zone| text.strip_suffix(zone));
     if let Some(local) = in_utc {
         return parse_local(local.trim_end());
     }
     match text.parse::<jiff::Timestamp>() {
-        Ok(time) => i64::try_from(time.as_nanosecond().div_euclid(1_000)).ok(),
+        Ok(time) => Some(time.as_nanosecond()),
         Err(_) => parse_local(text),
     }
 }
 
-fn parse_local(text: &str) -> Option<i64> {
+fn parse_local(text: &str) -> Option<i128> {
     // A zone by name, which needs a database, would be passed over.
     if text.contains('[') {
         return None;
     }
     let local: DateTime = text.parse().ok()?;
     let since = local.duration_since(DateTime::from_parts(EPOCH, jiff::civil::Time::midnight()));
-    i64::try_from(since.as_nanos().div_euclid(1_000)).ok()
+    Some(since.as_nanos())
 }
 
 /// The times of numbers that all have one unit, told by the largest of them; `None` if one is out of range.
@@ -255,7 +290,7 @@ pub(crate) fn micros_of_numbers(numbers: &[i64]) -> Option<Vec<i64>> {
 /// The time of a date or a date-time of ISO 8601; `None` for numbers and everything else.
 pub(crate) fn micros_of_date(text: &str) -> Option<i64> {
     match parse(text.as_bytes())? {
-        Given::Date(micros) => in_range(micros),
+        Given::Date(micros, _) => in_range(micros),
         Given::Integer(_) | Given::Float(_) => None,
     }
 }
@@ -309,6 +344,10 @@ mod tests {
         ] {
             assert_eq!(read(text), Some(day), "{text}");
         }
+        // Exact to the last digit, which floating point is not.
+        assert_eq!(read("1500000000000000999"), Some(day));
+        assert_eq!(read("1500000000000001000"), Some(day + 1));
+        assert_eq!(read("-1500000000000000001"), Some(-day - 1));
         assert_eq!(read("1500000000.123456"), Some(day + 123_456));
         assert_eq!(read("-86400"), Some(-86_400_000_000));
         assert_eq!(read("-86400.5"), Some(-86_400_500_000));
@@ -346,6 +385,32 @@ mod tests {
         ] {
             assert_eq!(read(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn times_finer_than_a_microsecond_are_counted() {
+        let finer = |unit, texts: &[&str]| {
+            let mut reader = TimeReader::new(unit);
+            for text in texts {
+                let field = Field::Plain(text.as_bytes());
+                assert!(reader.read(&field, None, Path::new("log"), Position::Line(1)).is_ok(), "{text}");
+            }
+            reader.finer()
+        };
+        let auto = |texts: &[&str]| finer(TimeUnit::Auto, texts);
+        assert_eq!(auto(&["1500000000000000001", "1500000000000000999", "1500000000000001000"]), 2);
+        assert_eq!(
+            auto(&["2017-12-17T10:11:12.000000001Z", "2017-12-17T10:11:12.000001000", "2017-12-17"]),
+            1
+        );
+        assert_eq!(auto(&["2017-12-17 10:11:12.1234567+02:00"]), 1);
+        assert_eq!(auto(&["1500000000.1234567", "1500000000.123456000", "1500000000", "1.5e9"]), 1);
+        assert_eq!(finer(TimeUnit::Microseconds, &["7.5", "7.0", "7"]), 1);
+        let mut reader = TimeReader::new(TimeUnit::Auto);
+        for nanos in [1_500_000_000_000_000_001, 1_500_000_000_000_001_000] {
+            assert!(reader.read(&Field::Nanos(nanos), None, Path::new("log"), Position::Row(1)).is_ok());
+        }
+        assert_eq!(reader.finer(), 1);
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Titles {
 
 /// Reads the titles of a catalogue's items from a CSV or TSV file, plain, gzip or zstd: a column with the item and one
 /// with its title, found by their names, or the first two. Items that the catalogue does not know are passed over; of
-/// several titles the first counts. An empty file holds none. The monitor may stop the reading.
+/// several titles the first counts. All rows have as many columns as the first. An empty file holds none. The monitor may stop the reading.
 pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<Titles, DataError> {
     let monitor = OnlyCancels(monitor);
     let Some(mut source) = Source::open_unless_empty(path, &monitor)? else { return Ok(Titles::default()) };
@@ -52,12 +52,16 @@ pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<
     let delimiter = guess_delimiter(source.peek_line()?).unwrap_or(b',');
     let mut records = Records::new(Splitting::Delimiter(delimiter));
     let mut titles = vec![None; catalog.len()];
-    let mut layout = None;
+    let (mut layout, mut width) = (None, None);
     while let Some((line, record)) = records.next(&mut source)? {
         let record = record.map_err(|fault| fault.at(path, line))?;
-        if record.len() < 2 {
-            let found = shown(record.bytes());
-            return Err(Fault::of_line(found, "two columns, an item and its title").at(path, line));
+        let width = *width.get_or_insert(record.len());
+        if width < 2 || record.len() != width {
+            let expected = match width {
+                0..=2 => "two columns, an item and its title".to_owned(),
+                width => format!("{width} columns, as the first row has"),
+            };
+            return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
         }
         let written = |at: usize| String::from_utf8_lossy(record.field(at)).into_owned();
         let text = |at: usize| written(at).trim().to_owned();
@@ -81,10 +85,6 @@ pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<
             }
             chosen
         };
-        if item.max(title) >= record.len() {
-            let expected = format!("at least {} columns", item.max(title) + 1);
-            return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
-        }
         // Ids are those of the log, with the spaces around them if they have some.
         let index = catalog.find(Id::Text(&written(item))).or_else(|| catalog.find(Id::Text(&text(item))));
         if let Some(index) = index
@@ -102,11 +102,24 @@ mod tests {
     use super::*;
 
     fn titles(content: &str) -> Vec<Option<String>> {
+        read(content).unwrap()
+    }
+
+    fn read(content: &str) -> Result<Vec<Option<String>>, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("titles.csv");
         std::fs::write(&path, content).unwrap();
-        let titles = read_titles(&path, &Ids::Integers(vec![3, 5, 9]), &()).unwrap();
-        (0..3).map(|item| titles.get(ItemIndex(item)).map(str::to_owned)).collect()
+        let titles =
+            read_titles(&path, &Ids::Integers(vec![3, 5, 9]), &()).map_err(|error| error.to_string())?;
+        Ok((0..3).map(|item| titles.get(ItemIndex(item)).map(str::to_owned)).collect())
+    }
+
+    #[test]
+    fn a_title_with_a_comma_is_not_cut_in_silence() {
+        for content in ["3,Tent\n9,Lamp, red\n", "item_id,title\n9,Lamp, red\n", "3,a,b\n9,Lamp\n", "3\n"] {
+            let message = read(content).unwrap_err();
+            assert!(message.contains("columns"), "{content}: {message}");
+        }
     }
 
     #[test]

@@ -40,9 +40,9 @@ pub struct Difference {
     pub second: f64,
     /// `second - first`.
     pub difference: f64,
-    /// 95 % bootstrap interval of the difference.
-    pub interval: [f64; 2],
-    /// Two-sided p-value of the permutation test.
+    /// 95 % bootstrap interval of the difference; none if all events are of one unit, which tells nothing of others.
+    pub interval: Option<[f64; 2]>,
+    /// Two-sided p-value of the permutation test; 1 if there is but one unit.
     pub p_value: f64,
 }
 
@@ -104,7 +104,7 @@ pub fn compare(
         first: first.iter().sum::<f64>() / events,
         second: second.iter().sum::<f64>() / events,
         difference: observed,
-        interval: [quantile(0.025), quantile(0.975)],
+        interval: (num_groups > 1).then(|| [quantile(0.025), quantile(0.975)]),
         p_value: (as_large + 1) as f64 / (flipped.len() + 1) as f64,
     })
 }
@@ -142,7 +142,7 @@ mod tests {
     fn a_model_does_not_differ_from_itself() {
         let values: Vec<f64> = (0..50).map(|at| f64::from(at % 3)).collect();
         let outcome = compare(&values, &values, &each(50), &CompareOptions::default());
-        assert_eq!((outcome.difference, outcome.interval), (0.0, [0.0, 0.0]));
+        assert_eq!((outcome.difference, outcome.interval), (0.0, Some([0.0, 0.0])));
         assert!((outcome.p_value - 1.0).abs() < 1e-12);
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let second: Vec<f64> = first.iter().map(|value| value + 0.1).collect();
         let outcome = compare(&first, &second, &each(200), &CompareOptions::default());
         assert!((outcome.difference - 0.1).abs() < 1e-12);
-        assert!((outcome.interval[0] - 0.1).abs() < 1e-9 && (outcome.interval[1] - 0.1).abs() < 1e-9);
+        assert!(outcome.interval.unwrap().iter().all(|end| (end - 0.1).abs() < 1e-9));
         assert!(outcome.p_value < 2e-4);
     }
 
@@ -174,6 +174,14 @@ mod tests {
         let few = compare(&first, &second, &two, &options);
         assert!(many.p_value < 0.001 && few.p_value > 0.4, "{} {}", many.p_value, few.p_value);
         assert!((many.difference - few.difference).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_unit_has_no_interval() {
+        let (first, second) = ([0.0, 0.5, 0.25], [1.0, 0.5, 1.0]);
+        let outcome = compare(&first, &second, &[0; 3], &CompareOptions::default());
+        assert_eq!((outcome.interval, outcome.p_value), (None, 1.0));
+        assert!(compare(&first, &second, &[0, 1, 1], &CompareOptions::default()).interval.is_some());
     }
 
     #[test]

@@ -23,6 +23,7 @@ use super::metrics::Metric;
 use crate::data::{
     Content, DataError, check_codecs, guarded, moments, read_content, texts, time, write_atomically,
 };
+use crate::fault::excerpt;
 use crate::interactions::Ids;
 use crate::monitor::Monitor;
 use crate::prepare::Partition;
@@ -215,6 +216,13 @@ impl PerEvent {
             }
         };
 
+        let is_metric = |name: &str| name.parse::<Metric>().is_ok();
+        let is_ours = |name: &str| ["user_id", "item_id", TIME].contains(&name) || is_metric(name);
+        for (at, (name, _)) in columns.iter().enumerate().filter(|(_, (name, _))| is_ours(name)) {
+            if columns[..at].iter().any(|(before, _)| before == name) {
+                return Err(content(format!("it has several columns `{name}`")));
+            }
+        }
         let column = |name: &str| {
             let found = columns.iter().find(|(known, _)| known == name).map(|(_, values)| values);
             found.ok_or_else(|| content(format!("there is no column `{name}`")))
@@ -224,11 +232,16 @@ impl PerEvent {
         let mut metrics = Vec::new();
         for (name, values) in &columns {
             if let Ok(metric) = name.parse::<Metric>() {
-                let values: Result<Vec<f64>, _> = values.iter().map(|value| value.parse::<f64>()).collect();
-                let values = values.ok().filter(|values| values.iter().all(|value| value.is_finite()));
-                let values = values
-                    .ok_or_else(|| content(format!("column `{name}` holds something other than numbers")))?;
-                metrics.push((metric, values));
+                let value = |text: &String| {
+                    let value = text.parse::<f64>().ok().filter(|value| (0.0..=1.0).contains(value));
+                    value.ok_or_else(|| {
+                        content(format!(
+                            "column `{name}` holds '{}': expected numbers from 0 to 1",
+                            excerpt(text)
+                        ))
+                    })
+                };
+                metrics.push((metric, values.iter().map(value).collect::<Result<_, _>>()?));
             }
         }
         if users.is_empty() {

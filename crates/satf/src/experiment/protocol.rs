@@ -31,22 +31,22 @@ const SHARE_HELD_BACK: f64 = 0.1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Protocol {
-    /// By what the log is cut.
+    /// By what the log is cut (default: by the calendar).
     pub split: SplitKind,
-    /// Length of the validation set, counted back from the test set. If only one of the two lengths is given, it is used for both; if neither is, they
+    /// Length of the validation set, counted back from the test set (default: none). If only one of the two lengths is given, it is used for both; if neither is, they
     /// are chosen to suit the log, and a [`Warning`] names them.
     pub valid: Option<Offset>,
-    /// Length of the test set, counted back from the newest time.
+    /// Length of the test set, counted back from the newest time (default: none).
     pub test: Option<Offset>,
-    /// Which part is scored.
+    /// Which part is scored (default: the test set).
     pub part: Part,
-    /// Order of one user's events with equal times.
+    /// Order of one user's events with equal times (default: shuffled).
     pub ties: TiePolicy,
-    /// Which items are left out of a ranking.
+    /// Which items are left out of a ranking (default: those of the history).
     pub seen: SeenPolicy,
-    /// Longest history that order-aware models look at.
+    /// Longest history that order-aware models look at (default: as long as each model's own default).
     pub max_len: Option<usize>,
-    /// Seed for everything random.
+    /// Seed for everything random (default: 0).
     pub seed: u64,
 }
 

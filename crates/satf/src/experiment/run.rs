@@ -16,11 +16,12 @@ use crate::prepare::{EventCounts, Histories, Partition};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunOptions {
-    /// Lengths of the lists, each at least 1.
+    /// Lengths of the lists, each at least 1 (default: 10 alone).
     pub cutoffs: Vec<usize>,
-    /// What standard errors take for one observation.
+    /// What standard errors take for one observation (default: a user with all events).
     pub unit: ResampleUnit,
-    /// Whether iterative models learn on the validation set how many iterations are best, and are then fitted for as many.
+    /// Whether iterative models learn on the validation set how many iterations are best, and are then fitted for as many (default:
+    /// they do not, and learn as long as they are configured to).
     pub early_stopping: Option<EarlyStopping>,
 }
 

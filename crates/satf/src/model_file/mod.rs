@@ -36,6 +36,7 @@ mod error;
 mod foreign;
 mod manifest;
 mod read;
+pub mod safetensors;
 mod write;
 
 pub use error::{ModelFileError, ModelFileHint};

@@ -1,23 +1,19 @@
 //! Model files in: nothing is allocated for what the file does not hold, nothing is believed before it is checked.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 use memmap2::Mmap;
-use safetensors::SafeTensors;
-use serde::Deserialize;
 
+use super::safetensors::Header;
 use super::{CHECKSUM_AT, CHECKSUM_DIGITS, FORMAT, FORMAT_VERSION, HEADER_START};
 use super::{Manifest, ModelFileError, catalog, foreign};
 use crate::byte_size::ByteSize;
 use crate::interactions::Ids;
-use crate::models::{
-    Array, ConfigError, Recommender, Registry, SharedBytes, StoredTensor, StoredTensors, TensorError,
-    TensorType,
-};
+use crate::models::{Array, ConfigError, Recommender, Registry, SharedBytes, StoredTensors, TensorError};
 
 /// A model file, read.
 pub(crate) struct Content {
@@ -162,20 +158,6 @@ fn verify_checksum(path: &Path, bytes: &[u8]) -> Result<(), ModelFileError> {
     }
 }
 
-/// What is read from the header before the tensors are looked at.
-#[derive(Deserialize)]
-struct Header {
-    #[serde(rename = "__metadata__")]
-    metadata: HashMap<String, String>,
-    #[serde(flatten)]
-    tensors: HashMap<String, Extent>,
-}
-
-#[derive(Deserialize)]
-struct Extent {
-    data_offsets: (u64, u64),
-}
-
 /// Metadata and tensors, every one of them within the file.
 fn tensors_of<'a>(
     path: &Path,
@@ -183,8 +165,7 @@ fn tensors_of<'a>(
     header: &[u8],
 ) -> Result<(HashMap<String, String>, StoredTensors<'a>), ModelFileError> {
     let invalid = |reason: String| ModelFileError::Header { path: path.to_owned(), reason };
-    let parsed: Header =
-        serde_json::from_slice(header).map_err(|error| invalid(format!("its header: {error}")))?;
+    let parsed = Header::parse(header).map_err(|error| invalid(error.to_string()))?;
     if parsed.metadata.get("format").is_none_or(|format| format != FORMAT) {
         return Err(not_a_model(path, "its metadata names another format"));
     }
@@ -192,19 +173,7 @@ fn tensors_of<'a>(
     if version != FORMAT_VERSION.to_string() {
         return Err(ModelFileError::Version { path: path.to_owned(), version });
     }
-    let room = (bytes.len() - 8 - header.len()) as u64;
-    if let Some((name, extent)) = parsed.tensors.iter().find(|(_, extent)| extent.data_offsets.1 > room) {
-        let end = extent.data_offsets.1;
-        return Err(invalid(format!("tensor '{name}' would end at byte {end} of {room}")));
-    }
-    let file = SafeTensors::deserialize(bytes).map_err(|error| invalid(format!("its header: {error}")))?;
-    let mut tensors = BTreeMap::new();
-    for (name, view) in file.iter() {
-        let dtype = view.dtype().to_string();
-        let kind = TensorType::ALL.into_iter().find(|kind| kind.name() == dtype);
-        let kind = kind.ok_or_else(|| invalid(format!("tensor '{name}' is of type {dtype}")))?;
-        tensors
-            .insert(name.to_owned(), StoredTensor { kind, shape: view.shape().to_vec(), bytes: view.data() });
-    }
-    Ok((parsed.metadata, StoredTensors::new(tensors)))
+    let values = bytes.get(8 + header.len()..).unwrap_or_default();
+    let content = parsed.content(values).map_err(|error| invalid(error.to_string()))?;
+    Ok((content.metadata, StoredTensors::new(content.tensors)))
 }

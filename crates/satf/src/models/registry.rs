@@ -13,7 +13,7 @@ use super::{
     DSatfConfig, EaseConfig, GaSatfConfig, LaSatfConfig, Learner, ModelError, PopularityConfig,
     PureSvdConfig, RandomConfig, TransitionsConfig, VmisKnnConfig,
 };
-use crate::fault::lines;
+use crate::fault::{excerpt, lines};
 
 /// A model that can be asked for by name.
 #[derive(Clone, Copy)]
@@ -46,7 +46,7 @@ pub struct Configured {
 #[non_exhaustive]
 pub enum ConfigError {
     /// No such model in the registry.
-    #[error("unknown model '{name}'{}; known: {}", home_or_nearest(name, nearest.as_deref()), known.join(", "))]
+    #[error("unknown model '{}'{}; known: {}", excerpt(name), home_or_nearest(name, nearest.as_deref()), known.join(", "))]
     UnknownModel {
         /// The name asked for.
         name: String,
@@ -74,7 +74,7 @@ pub enum ConfigError {
 #[non_exhaustive]
 pub enum KeyFault {
     /// A key that the model does not have.
-    #[error("unknown key '{key}'{}; known: {}", did_you_mean(nearest.as_deref()),
+    #[error("unknown key '{}'{}; known: {}", excerpt(key), did_you_mean(nearest.as_deref()),
         if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
     Unknown {
         /// The key.
@@ -85,7 +85,7 @@ pub enum KeyFault {
         known: Vec<String>,
     },
     /// A value that the key cannot have.
-    #[error("{key} = {value}: {reason}")]
+    #[error("{key} = {}: {}", excerpt(value), excerpt(reason))]
     Value {
         /// The key.
         key: String,

@@ -220,7 +220,7 @@ impl TensorError {
 }
 
 /// An array as it lies in a file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredTensor<'a> {
     /// The type of its values.
     pub kind: TensorType,

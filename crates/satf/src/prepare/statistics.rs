@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::duplicates::count_duplicates;
+use crate::data::time::to_iso;
 use crate::interactions::{Clock, Interactions, Timestamp};
 
 /// Size and shape of a log.
@@ -66,10 +67,7 @@ pub fn count_tied_rows(log: &Interactions) -> usize {
 
 /// A time in ISO 8601, UTC.
 pub fn iso(time: Timestamp) -> String {
-    match jiff::Timestamp::from_microsecond(time.0) {
-        Ok(moment) => moment.to_string(),
-        Err(_) => format!("{} microseconds", time.0),
-    }
+    to_iso(time.0).unwrap_or_else(|| format!("{} microseconds", time.0))
 }
 
 fn ratio(part: f64, whole: f64) -> f64 {
@@ -99,6 +97,13 @@ mod tests {
         assert!((stats.density - 5.0 / 9.0).abs() < 1e-15);
         assert_eq!(stats.first_time.as_deref(), Some("1970-01-01T00:00:00Z"));
         assert_eq!(stats.last_time.as_deref(), Some("1970-01-02T00:00:00Z"));
+    }
+
+    #[test]
+    fn every_time_that_a_log_may_have_is_a_date() {
+        let shown = |seconds: i64| iso(Timestamp(seconds * 1_000_000));
+        assert_eq!(shown(253_402_300_799), "9999-12-31T23:59:59Z");
+        assert_eq!(shown(-62_167_219_200), "0000-01-01T00:00:00Z");
     }
 
     #[test]

@@ -8,6 +8,8 @@
 //! product    = atom { "*" atom }
 //! atom       = number | "text" | true | false | key
 //! ```
+//!
+//! It is read and held by functions that call themselves, so both its length and its depth have a bound.
 
 use std::iter::Peekable;
 use std::vec::IntoIter;
@@ -76,13 +78,19 @@ enum Token {
     Sign(&'static str),
 }
 
+/// Most words and signs of a condition: a long sum is as deep as it is long.
+const MOST_WORDS: usize = 1_000;
+/// Most parentheses within each other.
+const MOST_NESTED: usize = 50;
+
 const SIGNS: [&str; 11] = ["<=", ">=", "==", "!=", "<", ">", "+", "-", "*", "(", ")"];
 
 impl Constraint {
     /// Reads a condition.
     pub(super) fn parse(text: &str) -> Result<Self, SpaceFault> {
         let fail = |fault: ConstraintFault| SpaceFault::Constraint { text: text.to_owned(), fault };
-        let mut parser = Parser { tokens: tokens(text).map_err(fail)?.into_iter().peekable() };
+        let tokens = tokens(text).map_err(fail)?;
+        let mut parser = Parser { tokens: tokens.into_iter().peekable(), nested: 0 };
         let condition = parser.condition().map_err(fail)?;
         match parser.tokens.next() {
             None => Ok(Constraint { text: text.to_owned(), condition }),
@@ -208,6 +216,9 @@ fn tokens(text: &str) -> Result<Vec<Token>, ConstraintFault> {
             });
             end
         };
+        if tokens.len() > MOST_WORDS {
+            return Err(ConstraintFault::TooLong { most: MOST_WORDS });
+        }
         rest = rest[taken..].trim_start();
     }
     Ok(tokens)
@@ -223,6 +234,8 @@ fn shown(token: &Token) -> String {
 
 struct Parser {
     tokens: Peekable<IntoIter<Token>>,
+    /// Parentheses that are open.
+    nested: usize,
 }
 
 impl Parser {
@@ -248,7 +261,12 @@ impl Parser {
 
     fn part(&mut self) -> Result<Condition, ConstraintFault> {
         if self.take(&Token::Sign("(")) {
+            self.nested += 1;
+            if self.nested > MOST_NESTED {
+                return Err(ConstraintFault::TooDeep { most: MOST_NESTED });
+            }
             let condition = self.condition()?;
+            self.nested -= 1;
             return if self.take(&Token::Sign(")")) {
                 Ok(condition)
             } else {
@@ -327,6 +345,21 @@ mod tests {
             assert_eq!(holds(text, &values), Ok(expected), "{text}");
         }
         assert_eq!(holds("start == 'random'", &[("start", Scalar::Text("random".to_owned()))]), Ok(true));
+    }
+
+    #[test]
+    fn no_condition_is_too_deep_for_the_stack() {
+        let within = |depth: usize| format!("{}a < 1{}", "(".repeat(depth), ")".repeat(depth));
+        assert!(Constraint::parse(&within(MOST_NESTED)).is_ok());
+        let chain = |sign: &str| format!("a < 1{}", format!(" {sign} 1").repeat(100_000));
+        for text in
+            [within(MOST_NESTED + 1), within(1_000_000), "(".repeat(1_000_000), chain("+"), chain("*")]
+        {
+            let error = Constraint::parse(&text).unwrap_err().to_string();
+            assert!(error.contains("at most") && error.len() < 400, "{error}");
+        }
+        let longest = format!("a < 1{}", " + 1".repeat(MOST_WORDS / 2 - 2));
+        assert_eq!(holds(&longest, &[("a", Scalar::Number(1.0))]), Ok(true));
     }
 
     #[test]

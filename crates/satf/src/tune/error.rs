@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::SpaceFault;
 use super::study::{FORMAT, STUDY};
+use crate::data::DataError;
 use crate::experiment::ExperimentError;
 use crate::fault::lines;
 use crate::models::{ConfigError, ModelError};
@@ -48,6 +49,9 @@ pub enum TuneError {
         /// What is wrong with the first one.
         reason: String,
     },
+    /// The file of a space cannot be read.
+    #[error(transparent)]
+    Read(#[from] DataError),
     /// A configuration that cannot be built.
     #[error(transparent)]
     Configuration(#[from] ConfigError),

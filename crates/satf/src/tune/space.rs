@@ -8,7 +8,6 @@
 //! constraints = ["rank < 1000 or scaling <= 0.6"]
 //! ```
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::{Map, json};
@@ -16,7 +15,10 @@ use toml::{Table, Value};
 
 use super::constraint::Constraint;
 use super::{Damage, RangeFault, SpaceFault, TuneError};
+use crate::data::read_text;
+use crate::fault::picture;
 use crate::models::{KeyFault, ModelEntry, nearest};
+use crate::monitor::Monitor;
 
 /// Most values a key may have.
 const MOST_VALUES: usize = 10_000;
@@ -75,13 +77,13 @@ impl Space {
         spaces.iter().map(parse).collect()
     }
 
-    /// A space of one's own, from a TOML file.
-    pub fn read(path: &Path) -> Result<Space, TuneError> {
-        let text = fs::read_to_string(path).map_err(TuneError::file(path, "read the space"))?;
+    /// A space of one's own, from a TOML file or a pipe. The monitor may stop the reading.
+    pub fn read(path: &Path, monitor: &dyn Monitor) -> Result<Space, TuneError> {
+        let text = read_text(path, monitor)?;
         let name = path.display().to_string();
-        let table = text.parse::<Table>().map_err(|error| {
-            TuneError::damaged(path, Damage::NotToml(error.to_string().trim_end().replace('\n', "\n  ")))
-        })?;
+        let table = text
+            .parse::<Table>()
+            .map_err(|error| TuneError::damaged(path, Damage::NotToml(picture(&error))))?;
         Space::from_table(&name, &table)
     }
 

@@ -1,5 +1,6 @@
 //! What can be wrong with a space.
 
+use crate::fault::excerpt;
 use crate::models::KeyFault;
 
 /// One thing that is wrong with a space.
@@ -10,10 +11,10 @@ pub enum SpaceFault {
     #[error(transparent)]
     Key(#[from] KeyFault),
     /// An entry that no space has.
-    #[error("unknown entry '{0}': expected keys, constraints or summary")]
+    #[error("unknown entry '{}': expected keys, constraints or summary", excerpt(_0))]
     UnknownEntry(String),
     /// An entry of another type.
-    #[error("{entry} = {value}: expected {expected}")]
+    #[error("{entry} = {}: expected {expected}", excerpt(value))]
     Entry {
         /// `summary` or `constraints`.
         entry: &'static str,
@@ -26,7 +27,7 @@ pub enum SpaceFault {
     #[error("no keys: expected a table such as keys.rank = [100, 200]")]
     NoKeys,
     /// Something that is neither a value nor a range.
-    #[error("{key} = {value}: expected values or ranges")]
+    #[error("{key} = {}: expected values or ranges", excerpt(value))]
     NoValue {
         /// The key.
         key: String,
@@ -34,7 +35,7 @@ pub enum SpaceFault {
         value: String,
     },
     /// A range that cannot be read.
-    #[error("{key} = {range}: {fault}")]
+    #[error("{key} = {}: {fault}", excerpt(range))]
     Range {
         /// The key.
         key: String,
@@ -54,7 +55,10 @@ pub enum SpaceFault {
         most: usize,
     },
     /// Several numbers of iterations, which one training scores up to the largest.
-    #[error("{key} = [{values}]: expected one number, the most iterations; every number up to it is scored")]
+    #[error(
+        "{key} = [{}]: expected one number, the most iterations; every number up to it is scored",
+        excerpt(values)
+    )]
     Iterations {
         /// The key.
         key: String,
@@ -62,10 +66,10 @@ pub enum SpaceFault {
         values: String,
     },
     /// A constraint that is not text.
-    #[error("constraint {0}: expected a text such as \"a < b\"")]
+    #[error("constraint {}: expected a text such as \"a < b\"", excerpt(_0))]
     NotText(String),
     /// A constraint that cannot be read, or does not apply.
-    #[error("constraint '{text}': {fault}")]
+    #[error("constraint '{}': {fault}", excerpt(text))]
     Constraint {
         /// The constraint.
         text: String,
@@ -87,7 +91,7 @@ pub enum SpaceFault {
 #[non_exhaustive]
 pub enum RangeFault {
     /// A field that no range has.
-    #[error("unknown '{0}': expected {{ from, to, step }} or {{ from, to, log }}")]
+    #[error("unknown '{}': expected {{ from, to, step }} or {{ from, to, log }}", excerpt(_0))]
     Unknown(String),
     /// A field that is missing.
     #[error("no '{0}': expected {{ from, to, step }} or {{ from, to, log }}")]
@@ -96,7 +100,7 @@ pub enum RangeFault {
     #[error("expected {{ from, to, step }} or {{ from, to, log }}")]
     StepOrLog,
     /// A field that is not a number.
-    #[error("{field} = {value}: expected a number")]
+    #[error("{field} = {}: expected a number", excerpt(value))]
     NotNumber {
         /// The field.
         field: &'static str,
@@ -120,7 +124,7 @@ pub enum RangeFault {
         most: usize,
     },
     /// A number of values that makes no range.
-    #[error("log = {given}: expected how many values, 2 to {most}")]
+    #[error("log = {}: expected how many values, 2 to {most}", excerpt(given))]
     Count {
         /// What is there.
         given: String,
@@ -142,8 +146,20 @@ pub enum ConstraintFault {
     /// A parenthesis without its partner.
     #[error("a parenthesis is not closed")]
     OpenParenthesis,
+    /// More words and signs than a condition may have.
+    #[error("it is too long: expected at most {most} words and signs")]
+    TooLong {
+        /// The most there may be.
+        most: usize,
+    },
+    /// More parentheses within each other than a condition may have.
+    #[error("its parentheses are too deep: expected at most {most} within each other")]
+    TooDeep {
+        /// The most there may be.
+        most: usize,
+    },
     /// Something that has no place there.
-    #[error("unexpected {0}")]
+    #[error("unexpected {}", excerpt(_0))]
     Unexpected(String),
     /// No comparison where one should be; what is there instead, if anything.
     #[error("{}", expected(found.as_deref(), "<, <=, >, >=, == or !="))]
@@ -158,13 +174,13 @@ pub enum ConstraintFault {
         found: Option<String>,
     },
     /// A key without a value.
-    #[error("{0} has no value here")]
+    #[error("{} has no value here", excerpt(_0))]
     NoKey(String),
     /// Something that cannot be reckoned with.
-    #[error("{0}: expected numbers")]
+    #[error("{}: expected numbers", excerpt(_0))]
     NotNumbers(String),
     /// Values that have no order.
-    #[error("{left} and {right} have no order: expected numbers")]
+    #[error("{} and {} have no order: expected numbers", excerpt(left), excerpt(right))]
     NoOrder {
         /// One of them.
         left: String,
@@ -175,7 +191,7 @@ pub enum ConstraintFault {
 
 fn expected(found: Option<&str>, what: &str) -> String {
     match found {
-        Some(found) => format!("{found}: expected {what}"),
+        Some(found) => format!("{}: expected {what}", excerpt(found)),
         None => format!("it ends where {what} is expected"),
     }
 }

@@ -122,7 +122,7 @@ fn row(model: &OrderEffect, tie_order: &str) -> [String; 7] {
         format!("{:.4}", effect.second),
         format!("{:.4}", effect.first),
         format!("{:+.4}{gain}", effect.difference),
-        format!("{:+.4} to {:+.4}", effect.interval[0], effect.interval[1]),
+        table::interval(effect.interval),
         format!("{:.4}", effect.p_value),
     ]
 }

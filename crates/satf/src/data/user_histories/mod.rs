@@ -2,6 +2,7 @@
 
 mod gathered;
 mod grouping;
+mod nameless_file;
 mod spill;
 
 use std::fs;
@@ -132,6 +133,11 @@ impl<'a> UserHistories<'a> {
     /// How many bad rows were skipped so far.
     pub fn skipped_rows(&self) -> u64 {
         self.tolerance.skipped
+    }
+
+    /// How many times so far were finer than a microsecond, and were cut to it.
+    pub fn finer_times(&self) -> u64 {
+        self.resolver.times.finer()
     }
 
     /// What was wrong with the first few of them.

@@ -14,6 +14,7 @@ use hashbrown::DefaultHashBuilder;
 
 use super::UserHistory;
 use super::gathered::Gathered;
+use super::nameless_file::nameless_file;
 use crate::interactions::{Id, ItemIndex, OwnedHistory, OwnedId};
 
 /// Few enough to be open at once anywhere.
@@ -27,8 +28,7 @@ pub(super) struct Spill {
 
 impl Spill {
     pub(super) fn new() -> io::Result<Self> {
-        let parts =
-            (0..PARTS).map(|_| Ok(BufWriter::new(tempfile::tempfile()?))).collect::<io::Result<_>>()?;
+        let parts = (0..PARTS).map(|_| Ok(BufWriter::new(nameless_file()?))).collect::<io::Result<_>>()?;
         Ok(Spill { parts, hasher: DefaultHashBuilder::default() })
     }
 
@@ -54,7 +54,7 @@ impl Spill {
                 gathered.push(read_id(&mut rows)?.as_id(), item, time, number);
             }
             drop(rows);
-            let mut run = BufWriter::new(tempfile::tempfile()?);
+            let mut run = BufWriter::new(nameless_file()?);
             for (first, history) in gathered.into_histories() {
                 write_history(&mut run, first, &history)?;
             }

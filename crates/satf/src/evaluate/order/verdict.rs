@@ -47,8 +47,9 @@ impl Verdict {
         let chosen_from = models.iter().filter(|model| model.knows_order).count() as f64;
         let p_value = best.effect.p_value * chosen_from;
         let gain = best.gain().unwrap_or(if best.effect.difference > 0.0 { f64::INFINITY } else { 0.0 });
-        let largest = share(best.effect.interval[1], best.effect.first).unwrap_or(f64::INFINITY);
-        if best.effect.difference > 0.0 && best.effect.interval[0] > 0.0 && p_value < LIKELY {
+        let Some([low, high]) = best.effect.interval else { return Verdict::CannotBeTold };
+        let largest = share(high, best.effect.first).unwrap_or(f64::INFINITY);
+        if best.effect.difference > 0.0 && low > 0.0 && p_value < LIKELY {
             return if p_value < SURE && gain >= CLEAR_GAIN {
                 Verdict::HelpsClearly
             } else {
@@ -103,8 +104,8 @@ impl OrderCheck {
         let pairs = file.models.iter().filter_map(|seeming| {
             let drawn = self.models.iter().find(|drawn| drawn.model == seeming.model)?;
             // How much larger the gain seems, in units of the uncertainty of the two gains together.
-            let half = |effect: &Difference| 0.5 * (effect.interval[1] - effect.interval[0]);
-            let noise = half(&drawn.effect).hypot(half(&seeming.effect)).max(f64::MIN_POSITIVE);
+            let half = |effect: &Difference| effect.interval.map(|[low, high]| 0.5 * (high - low));
+            let noise = half(&drawn.effect)?.hypot(half(&seeming.effect)?).max(f64::MIN_POSITIVE);
             Some((drawn, seeming, (seeming.effect.difference - drawn.effect.difference) / noise))
         });
         // Without a difference to speak of, the first, which is the best.
@@ -164,14 +165,18 @@ impl OrderCheck {
 
 /// `+28 %, 95 % interval +21 to +35 %, p < .001`
 fn how_sure(effect: &Difference) -> String {
-    let [low, high] = effect.interval;
-    let gain =
-        match (share(effect.difference, effect.first), share(low, effect.first), share(high, effect.first)) {
-            (Some(gain), Some(low), Some(high)) => {
-                format!("{:+.0} %, 95 % interval {:+.0} to {:+.0} %", 100.0 * gain, 100.0 * low, 100.0 * high)
-            }
-            _ => format!("{:+.4}, 95 % interval {low:+.4} to {high:+.4}", effect.difference),
-        };
+    let share = |part: f64| share(part, effect.first);
+    let gain = match (share(effect.difference), effect.interval) {
+        (Some(gain), Some([low, high])) => {
+            let [low, high] = [low, high].map(|end| 100.0 * share(end).unwrap_or_default());
+            format!("{:+.0} %, 95 % interval {low:+.0} to {high:+.0} %", 100.0 * gain)
+        }
+        (Some(gain), None) => format!("{:+.0} %, of one user", 100.0 * gain),
+        (None, Some([low, high])) => {
+            format!("{:+.4}, 95 % interval {low:+.4} to {high:+.4}", effect.difference)
+        }
+        (None, None) => format!("{:+.4}, of one user", effect.difference),
+    };
     let p_value = match effect.p_value {
         p_value if p_value < 0.001 => "p < .001".to_owned(),
         p_value => format!("p = {p_value:.3}"),
@@ -199,7 +204,8 @@ mod tests {
 
     fn difference(first: f64, second: f64, half: f64, p_value: f64) -> Difference {
         let difference = second - first;
-        Difference { first, second, difference, interval: [difference - half, difference + half], p_value }
+        let interval = Some([difference - half, difference + half]);
+        Difference { first, second, difference, interval, p_value }
     }
 
     fn effect(model: &'static str, effect: Difference) -> OrderEffect {
@@ -226,6 +232,9 @@ mod tests {
         assert_eq!(verdict(0.05, 0.04, 0.003, 1e-4), Verdict::DoesNotHelp, "order misleads");
         assert_eq!(verdict(0.0, 0.0, 0.0, 1.0), Verdict::CannotBeTold, "nothing was ever hit");
         assert_eq!(verdict(0.0, 0.02, 0.01, 1e-4), Verdict::HelpsClearly);
+        let of_one_user = Difference { interval: None, ..difference(0.05, 0.06, 0.0, 1.0) };
+        assert_eq!(how_sure(&of_one_user), "+20 %, of one user, p = 1.000");
+        assert_eq!(Verdict::of(&[effect("transitions", of_one_user)]), Verdict::CannotBeTold);
     }
 
     fn check(real: f64, verdict: Verdict, file: Option<f64>, blind: f64) -> OrderCheck {

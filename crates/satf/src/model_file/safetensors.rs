@@ -1,0 +1,194 @@
+//! Safetensors, as much of the format as model files and checkpoints need.
+//!
+//! ```text
+//! 8 bytes     length of the header, little-endian
+//! header      {"__metadata__":{"<key>":"<text>",...},"<tensor>":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}
+//! values      of all tensors, one after the other, without gaps
+//! ```
+//!
+//! Whatever a file says is checked against what it holds: tensors lie one behind the other from the first byte after the header to the
+//! last of the file, and each has the bytes that its shape needs.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::fault::excerpt;
+use crate::models::{StoredTensor, TensorType};
+
+/// What is wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SafetensorsError {
+    /// The file ends before its header does.
+    #[error("it ends within its header")]
+    Cut,
+    /// The header is not what the format has there.
+    #[error("its header: {0}")]
+    Header(String),
+    /// A tensor that is not where or what it should be.
+    #[error("tensor '{}' {reason}", excerpt(name))]
+    Tensor {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// What a file holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content<'a> {
+    /// Texts by key.
+    pub metadata: HashMap<String, String>,
+    /// Tensors by name.
+    pub tensors: BTreeMap<String, StoredTensor<'a>>,
+}
+
+/// The header of a file, not checked against its values yet.
+#[derive(Deserialize)]
+pub(super) struct Header {
+    #[serde(rename = "__metadata__", default)]
+    pub(super) metadata: HashMap<String, String>,
+    #[serde(flatten)]
+    tensors: BTreeMap<String, Place>,
+}
+
+#[derive(Deserialize)]
+struct Place {
+    dtype: String,
+    shape: Vec<usize>,
+    data_offsets: (usize, usize),
+}
+
+/// The texts and tensors of a file. Nothing is copied but the header.
+pub fn parse(file: &[u8]) -> Result<Content<'_>, SafetensorsError> {
+    let (length, rest) = file.split_first_chunk::<8>().ok_or(SafetensorsError::Cut)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    let (header, values) = rest.split_at_checked(length).ok_or(SafetensorsError::Cut)?;
+    Header::parse(header)?.content(values)
+}
+
+impl Header {
+    pub(super) fn parse(header: &[u8]) -> Result<Self, SafetensorsError> {
+        serde_json::from_slice(header).map_err(|error| SafetensorsError::Header(error.to_string()))
+    }
+
+    /// The tensors, each where it lies in the values.
+    pub(super) fn content(self, values: &[u8]) -> Result<Content<'_>, SafetensorsError> {
+        check_order(&self.tensors, values.len())?;
+        let tensor = |(name, place): (String, Place)| {
+            let fault = |reason: String| SafetensorsError::Tensor { name: name.clone(), reason };
+            let kind = TensorType::ALL.into_iter().find(|kind| kind.name() == place.dtype);
+            let kind = kind.ok_or_else(|| fault(format!("is of type {}", excerpt(&place.dtype))))?;
+            let (begin, end) = place.data_offsets;
+            let bytes = values.get(begin..end).unwrap_or_default();
+            let needed = place.shape.iter().try_fold(kind.size(), |size, extent| size.checked_mul(*extent));
+            if needed != Some(bytes.len()) {
+                return Err(fault(format!("of shape {:?} has {} bytes", place.shape, bytes.len())));
+            }
+            Ok((name, StoredTensor { kind, shape: place.shape, bytes }))
+        };
+        let tensors = self.tensors.into_iter().map(tensor).collect::<Result<_, _>>()?;
+        Ok(Content { metadata: self.metadata, tensors })
+    }
+}
+
+/// Tensors follow each other without gaps, from the first byte to the last.
+fn check_order(tensors: &BTreeMap<String, Place>, room: usize) -> Result<(), SafetensorsError> {
+    let mut places: Vec<(&String, (usize, usize))> =
+        tensors.iter().map(|(name, place)| (name, place.data_offsets)).collect();
+    places.sort_unstable_by_key(|(_, offsets)| *offsets);
+    let mut expected = 0;
+    for (name, (begin, end)) in places {
+        let fault = |reason: String| SafetensorsError::Tensor { name: name.clone(), reason };
+        if end > room {
+            return Err(fault(format!("would end at byte {end} of {room}")));
+        }
+        if begin != expected || end < begin {
+            return Err(fault(format!(
+                "lies from byte {begin} to {end}, expected it to begin at {expected}"
+            )));
+        }
+        expected = end;
+    }
+    if expected == room {
+        Ok(())
+    } else {
+        Err(SafetensorsError::Header(format!("its tensors end at byte {expected} of {room}")))
+    }
+}
+
+/// A file of these texts and tensors, in this order. The header is padded with spaces to a multiple of eight bytes.
+pub fn serialize(metadata: &[(&str, String)], tensors: &[(&str, StoredTensor<'_>)]) -> Vec<u8> {
+    let texts: Map<String, Value> =
+        metadata.iter().map(|(key, text)| ((*key).to_owned(), json!(text))).collect();
+    let mut header = Map::new();
+    header.insert("__metadata__".to_owned(), Value::Object(texts));
+    let mut end = 0;
+    for (name, StoredTensor { kind, shape, bytes }) in tensors {
+        let begin = end;
+        end += bytes.len();
+        let place = json!({ "dtype": kind.name(), "shape": shape, "data_offsets": [begin, end] });
+        header.insert((*name).to_owned(), place);
+    }
+    let mut header = Value::Object(header).to_string().into_bytes();
+    header.resize(header.len().next_multiple_of(8), b' ');
+    let mut file = Vec::with_capacity(8 + header.len() + end);
+    file.extend((header.len() as u64).to_le_bytes());
+    file.extend(header);
+    for (_, tensor) in tensors {
+        file.extend(tensor.bytes);
+    }
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(header: &str, values: &[u8]) -> Vec<u8> {
+        [&(header.len() as u64).to_le_bytes(), header.as_bytes(), values].concat()
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let view =
+            |shape: &[usize], bytes| StoredTensor { kind: TensorType::F32, shape: shape.to_vec(), bytes };
+        let tensors = [("b", view(&[2, 1], &[1; 8])), ("a", view(&[0], &[])), ("c", view(&[], &[7; 4]))];
+        let written = serialize(&[("key", "\"text\"".to_owned())], &tensors);
+        assert_eq!(written.len() % 4, 0);
+        let read = parse(&written).unwrap();
+        assert_eq!(read.metadata, HashMap::from([("key".to_owned(), "\"text\"".to_owned())]));
+        assert_eq!(read.tensors, tensors.map(|(name, view)| (name.to_owned(), view)).into());
+        for len in 0..written.len() {
+            assert!(parse(&written[..len]).is_err(), "cut at {len}");
+        }
+        assert!(parse(&[&written[..], b"x"].concat()).is_err());
+    }
+
+    #[test]
+    fn what_a_file_says_must_be_what_it_holds() {
+        let of = |place: &str| file(&format!("{{\"a\":{place}}}"), &[0; 8]);
+        assert!(parse(&of(r#"{"dtype":"F32","shape":[2],"data_offsets":[0,8]}"#)).is_ok());
+        for (place, part) in [
+            (r#"{"dtype":"F32","shape":[3],"data_offsets":[0,8]}"#, "has 8 bytes"),
+            (r#"{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}"#, "has 8 bytes"),
+            (r#"{"dtype":"F32","shape":[2],"data_offsets":[0,80]}"#, "byte 80 of 8"),
+            (r#"{"dtype":"F32","shape":[1],"data_offsets":[4,8]}"#, "begin at 0"),
+            (r#"{"dtype":"F32","shape":[1],"data_offsets":[0,4]}"#, "end at byte 4 of 8"),
+            (r#"{"dtype":"F32","shape":[1],"data_offsets":[8,0]}"#, "begin at 0"),
+            (r#"{"dtype":"F32","shape":[-1],"data_offsets":[0,8]}"#, "header"),
+            (r#"{"dtype":"C64","shape":[1],"data_offsets":[0,8]}"#, "of type C64"),
+            ("7", "header"),
+        ] {
+            let message = parse(&of(place)).unwrap_err().to_string();
+            assert!(message.contains(part), "{place}: {message}");
+        }
+        let both = r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}}"#;
+        assert!(parse(&file(both, &[0; 8])).unwrap_err().to_string().contains("tensor 'b'"));
+        assert_eq!(parse(&file("{}", &[])).unwrap(), Content::default());
+        assert_eq!(parse(&u64::MAX.to_le_bytes()), Err(SafetensorsError::Cut));
+    }
+}
