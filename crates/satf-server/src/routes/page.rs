@@ -10,16 +10,46 @@ use crate::error::ApiError;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The files of the page, by name, with their type. Every new file is one line here.
-const FILES: [(&str, &str, &str); 5] = [
-    ("index.html", "text/html; charset=utf-8", include_str!("../page/index.html")),
-    ("console.css", "text/css; charset=utf-8", include_str!("../page/console.css")),
-    ("console.js", "text/javascript; charset=utf-8", include_str!("../page/console.js")),
-    ("docs.css", "text/css; charset=utf-8", include_str!("../page/docs.css")),
-    ("docs.js", "text/javascript; charset=utf-8", include_str!("../page/docs.js")),
+/// A file of the page with its name.
+macro_rules! file {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../page/", $name)))
+    };
+}
+
+/// The files of the page, by name. Every new file is one line here.
+const FILES: [(&str, &str); 19] = [
+    file!("docs.html"),
+    file!("index.html"),
+    file!("base.css"),
+    file!("console.css"),
+    file!("docs.css"),
+    file!("icon.svg"),
+    file!("docs.js"),
+    file!("console.js"),
+    file!("answers.js"),
+    file!("api.js"),
+    file!("chart.js"),
+    file!("curve.js"),
+    file!("elements.js"),
+    file!("history.js"),
+    file!("load.js"),
+    file!("picker.js"),
+    file!("rules.js"),
+    file!("store.js"),
+    file!("walk.js"),
 ];
 
-const DOCS: &str = include_str!("../page/docs.html");
+/// The type of a file, by the ending of its name.
+fn kind(name: &str) -> &'static str {
+    match name.rsplit_once('.').map_or("", |(_, ending)| ending) {
+        "html" => "text/html; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "js" => "text/javascript; charset=utf-8",
+        "svg" => "image/svg+xml",
+        _ => "text/plain; charset=utf-8",
+    }
+}
 
 /// The page itself.
 pub(crate) async fn index() -> Result<Response, ApiError> {
@@ -27,8 +57,8 @@ pub(crate) async fn index() -> Result<Response, ApiError> {
 }
 
 /// What the API is, to be read.
-pub(crate) async fn docs() -> Response {
-    respond("text/html; charset=utf-8", DOCS)
+pub(crate) async fn docs() -> Result<Response, ApiError> {
+    file("docs.html")
 }
 
 /// What the page is made of.
@@ -40,10 +70,9 @@ pub(crate) async fn part(
 }
 
 fn file(name: &str) -> Result<Response, ApiError> {
-    let found = FILES.iter().find(|(file, _, _)| *file == name);
-    let (_, kind, content) =
-        found.ok_or_else(|| ApiError::not_found("not_found", "there is no such file"))?;
-    Ok(respond(kind, content))
+    let found = FILES.iter().find(|(file, _)| *file == name);
+    let (name, content) = found.ok_or_else(|| ApiError::not_found("not_found", "there is no such file"))?;
+    Ok(respond(kind(name), content))
 }
 
 fn respond(kind: &'static str, content: &'static str) -> Response {
