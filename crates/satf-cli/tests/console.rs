@@ -371,13 +371,11 @@ fn draws_the_curve(console: &Console<'_>) {
     assert_eq!(console.count("#curve svg .dot"), console.count("#history .step"));
     browser.click("#curve summary");
     // A model without weights says so, and the others go on.
-    browser.click("#model");
-    browser.press(&[keys::ESCAPE]);
-    browser.run("const model = document.querySelector('#model'); model.value = 'flat'; model.dispatchEvent(new Event('change'))");
+    browser.click("#model option[value=flat]");
     browser.wait_for("return document.querySelector('#curve').innerText.includes('has no attention curve')");
     let history = browser.run("return new URLSearchParams(location.hash.slice(1)).getAll('item')");
     console.shows(json!({"history": history, "model": "flat"}));
-    browser.run("const model = document.querySelector('#model'); model.value = 'shop'; model.dispatchEvent(new Event('change'))");
+    browser.click("#model option[value=shop]");
     console.shows(json!({ "history": history }));
     browser.wait_for("return document.querySelector('#curve svg .stroke') !== null");
 }

@@ -110,7 +110,9 @@ fn chores(state: &Arc<State>) -> Vec<tokio::task::JoinHandle<()>> {
             std::thread::sleep(Duration::from_millis(50));
         }
     });
-    let mut chores = vec![seconds_pass, log];
+    let beating = Arc::clone(state);
+    let pulse = tokio::spawn(async move { beating.pulse.run().await });
+    let mut chores = vec![seconds_pass, log, pulse];
     if state.config.watch_seconds > 0.0 {
         chores.push(tokio::spawn(watch_files(Arc::clone(state))));
     }

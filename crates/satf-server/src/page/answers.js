@@ -83,7 +83,7 @@ function fail(error) {
 function show(answer, milliseconds) {
   learn(answer.items);
   find("answered-by").textContent =
-    `${answer.model} · version ${answer.model_version.slice(0, 8)} · ${milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)} ms with the way here`;
+    `${answer.model} · version ${answer.model_version.slice(0, 8)} · ${milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)} ms there and back`;
   const notes = [];
   if (answer.fallback) notes.push(REASONS[answer.fallback] ?? answer.fallback);
   else if (answer.unknown_items) {
@@ -159,7 +159,7 @@ function row(item, place, parts, scale) {
       },
     },
     make("span", { class: "rank" }, String(place + 1)),
-    make("span", { class: "name" }, name, name === id ? null : make("span", { class: "hint" }, ` ${id}`)),
+    make("span", { class: "name" }, name, name.toLowerCase() === id.toLowerCase() ? null : make("span", { class: "hint" }, ` ${id}`)),
     make("span", { class: "score" }, rounded(item.score)),
     bar(parts, scale),
   );

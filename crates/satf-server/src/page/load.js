@@ -6,7 +6,7 @@ import { bytes, counted, find, make, rounded } from "./elements.js";
 
 const SECONDS = 120;
 const TILES = [
-  ["Requests a second", ({ last }) => counted(last.requests)],
+  ["Requests / s", ({ last }) => counted(last.requests)],
   ["p50", ({ last }) => milliseconds(last.p50_ms)],
   ["p99", ({ last }) => milliseconds(last.p99_ms)],
   ["Under way", ({ in_flight }) => counted(in_flight)],
@@ -21,7 +21,7 @@ const latency = chart("Latency in milliseconds over the last two minutes");
 let timer;
 let isPaused = false;
 
-const milliseconds = (value) => (value === null || value === undefined ? "–" : `${rounded(value)} ms`);
+const milliseconds = (value) => (value === null || value === undefined ? "–" : `${value < 100 ? value.toPrecision(2) : counted(value)} ms`);
 
 export function startLoad() {
   const tiles = make("dl", { class: "tiles" }, ...TILES.map(([name]) => make("div", {}, make("dt", {}, name), make("dd", {}, "–"))));
@@ -41,7 +41,7 @@ export function startLoad() {
   find("load").replaceChildren(
     tiles,
     make("div", { class: "two charts" }, requests.root, latency.root),
-    make("div", { class: "below" }, pause, make("div", { class: "scroll", id: "by-model" })),
+    make("div", { class: "foot" }, pause, make("div", { class: "scroll", id: "by-model" })),
   );
   document.addEventListener("visibilitychange", () => tick());
   tick();

@@ -7,6 +7,9 @@ import { learn, state } from "./store.js";
 const SHOWN = 8;
 let pickers = 0;
 
+// Whether the id says more than the title.
+const isOther = ({ title, item_id }) => title && title.toLowerCase() !== String(item_id).toLowerCase();
+
 // `picked` is called with an id. Whatever is typed can be taken as an id too, if `free` is given.
 export function picker({ label, placeholder, picked, free = false }) {
   pickers += 1;
@@ -79,7 +82,7 @@ export function picker({ label, placeholder, picked, free = false }) {
       options = found.items.map((item) => ({
         id: String(item.item_id),
         name: item.title ?? String(item.item_id),
-        note: item.title && item.title !== String(item.item_id) ? `${item.item_id} · ${counted(item.count)}×` : `${counted(item.count)}×`,
+        note: isOther(item) ? `${item.item_id} · ${counted(item.count)}×` : `${counted(item.count)}×`,
       }));
       const isKnown = options.some((option) => option.id === typed);
       if (free && typed && !isKnown) options.push({ id: typed, name: `“${typed}”`, note: "as an id" });

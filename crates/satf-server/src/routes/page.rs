@@ -1,9 +1,9 @@
 //! The page: files that are part of the program.
 
-use axum::extract::Path;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 
+use super::{Named, Reply};
 use crate::error::ApiError;
 
 /// Nothing but what this server itself has: no script in the page, nothing of anybody else's.
@@ -52,24 +52,21 @@ fn kind(name: &str) -> &'static str {
 }
 
 /// The page itself.
-pub(crate) async fn index() -> Result<Response, ApiError> {
+pub(crate) async fn index() -> Reply {
     file("index.html")
 }
 
 /// What the API is, to be read.
-pub(crate) async fn docs() -> Result<Response, ApiError> {
+pub(crate) async fn docs() -> Reply {
     file("docs.html")
 }
 
 /// What the page is made of.
-pub(crate) async fn part(
-    path: Result<Path<String>, axum::extract::rejection::PathRejection>,
-) -> Result<Response, ApiError> {
-    let Path(name) = path.map_err(|error| ApiError::malformed(error.body_text()))?;
+pub(crate) async fn part(Named(name): Named) -> Reply {
     file(&name)
 }
 
-fn file(name: &str) -> Result<Response, ApiError> {
+fn file(name: &str) -> Reply {
     let found = FILES.iter().find(|(file, _)| *file == name);
     let (name, content) = found.ok_or_else(|| ApiError::not_found("not_found", "there is no such file"))?;
     Ok(respond(kind(name), content))
