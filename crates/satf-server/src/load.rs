@@ -1,4 +1,4 @@
-//! Load on a server, to see what it bears.
+//! Load on a server, to see how much it handles.
 //!
 //! Requests are due at a fixed rate whether or not earlier ones were answered (open loop), and a latency runs from the moment a request
 //! was *due*, not from when it could be sent: a server that stalls is charged with all that waits meanwhile. One thread does it all, so
