@@ -280,7 +280,13 @@ mod tests {
         done.recv().unwrap();
         // Both are held: whoever comes would wait for an hour.
         let (other_release, other_released) = std::sync::mpsc::channel::<()>();
-        task(long, Box::new(move |_: &mut Workspace| drop(other_released.recv()))).unwrap();
+        task(
+            long,
+            Box::new(move |_: &mut Workspace| {
+                let _ = other_released.recv();
+            }),
+        )
+        .unwrap();
         while scorer.waiting() > 0 {
             std::thread::yield_now();
         }
