@@ -6,10 +6,11 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod satf_binary;
+mod webdriver;
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -94,18 +95,6 @@ addEventListener("message", (event) => {{
     )
 }
 
-fn browser() -> Option<PathBuf> {
-    if let Some(given) = env::var_os("CHROMIUM") {
-        return Some(given.into());
-    }
-    let folders: Vec<PathBuf> = env::split_paths(&env::var_os("PATH")?).collect();
-    let names = ["chromium", "chromium-browser", "google-chrome", "chrome"];
-    names
-        .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
-        .find(|path| path.is_file())
-}
-
 /// What the browser found on the page, and what it said to the console.
 fn look(browser: &Path, page: &Path, width: usize, dark: bool) -> (Value, Vec<String>) {
     let profile = tempfile::tempdir().unwrap();
@@ -148,7 +137,7 @@ fn sizes(found: &Value) -> Vec<[f64; 2]> {
 
 #[test]
 fn the_report_fits_wide_and_narrow_screens_in_light_and_dark() {
-    let Some(browser) = browser() else {
+    let Some(browser) = webdriver::chromium() else {
         assert!(env::var_os("SATF_REQUIRE_BROWSER").is_none(), "no Chromium was found");
         eprintln!("no Chromium was found: the report is not looked at in a browser");
         return;

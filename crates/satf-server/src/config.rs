@@ -75,8 +75,11 @@ pub struct Limits {
     pub connections: usize,
     /// Requests at one time, computing or waiting (default 1,024).
     pub in_flight: usize,
-    /// Histories that may wait for a computing thread (default 64).
+    /// Histories that may wait for a computing thread (default 256).
     pub queue: usize,
+    /// Seconds that a request may have to wait before anything is done about it, by what others took (default 0.015): whoever would wait
+    /// longer is refused at once.
+    pub wait_seconds: f64,
     /// Seconds for the headers of a request, and until the next one on a connection (default 30).
     pub header_seconds: f64,
     /// Seconds for the body of a request (default 10).
@@ -157,7 +160,8 @@ impl Default for Limits {
             batch: 256,
             connections: 4_096,
             in_flight: 1_024,
-            queue: 64,
+            queue: 256,
+            wait_seconds: 0.015,
             header_seconds: 30.0,
             body_seconds: 10.0,
             request_seconds: 10.0,
@@ -255,6 +259,7 @@ impl Config {
             }
         }
         for (name, value, least) in [
+            ("limits.wait_seconds", limits.wait_seconds, 0.001),
             ("limits.header_seconds", limits.header_seconds, 0.01),
             ("limits.body_seconds", limits.body_seconds, 0.01),
             ("limits.request_seconds", limits.request_seconds, 0.01),

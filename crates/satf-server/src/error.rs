@@ -4,22 +4,23 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use satf::recommend::RecommendError;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::config::ConfigError;
 
 /// Why there is no answer: the body of every response whose status is 4xx or 5xx.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ErrorBody {
     /// What went wrong.
     pub error: ErrorDetail,
 }
 
 /// What went wrong.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ErrorDetail {
     /// One word for programs, such as `too_large`, `unknown_model` or `overloaded`.
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     pub code: &'static str,
     /// A sentence for people: the place, the value, what was expected.
     pub message: String,

@@ -20,6 +20,7 @@
 mod attributes;
 mod body;
 pub mod config;
+mod cors;
 mod error;
 mod filter;
 mod gate;
@@ -30,6 +31,8 @@ mod log;
 mod metrics;
 mod models;
 mod openapi;
+mod pulse;
+mod quantiles;
 mod query;
 mod routes;
 mod scoring;
@@ -43,9 +46,8 @@ pub mod wire;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::StatusCode;
 use axum::routing::{get, post};
-use tower_http::cors::{AllowOrigin, CorsLayer};
 
 pub use config::{Config, ConfigError};
 pub use error::{ErrorBody, ErrorDetail, ServeError};
@@ -85,18 +87,10 @@ pub fn app(state: Arc<State>) -> Router {
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_this_way)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&state), gate::gate));
-    let origins: Vec<HeaderValue> =
-        state.config.cors.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
-    let router = if origins.is_empty() {
+    let router = if state.config.cors.is_empty() {
         router
     } else {
-        let headers = ["authorization", "content-type", "x-api-key", "x-request-id", "traceparent"];
-        router.layer(
-            CorsLayer::new()
-                .allow_origin(AllowOrigin::list(origins))
-                .allow_methods([Method::GET, Method::POST])
-                .allow_headers(headers.map(HeaderName::from_static)),
-        )
+        router.layer(axum::middleware::from_fn_with_state(Arc::clone(&state), cors::cors))
     };
     router.with_state(state)
 }

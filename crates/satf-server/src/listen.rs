@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
@@ -29,10 +29,14 @@ const HEAD_BYTES: usize = 32 << 10;
 /// Headers of a request.
 const MOST_HEADERS: usize = 64;
 
+/// Connections that may wait to be accepted: a shop that starts opens hundreds at once.
+const BACKLOG: u32 = 4_096;
+
 /// A server that listens and does not answer yet.
 pub struct Server {
     state: Arc<State>,
-    listener: std::net::TcpListener,
+    runtime: tokio::runtime::Runtime,
+    listener: TcpListener,
 }
 
 /// Listens where the configuration says and answers until the process is asked to stop (SIGTERM, Ctrl-C). Then requests under way are
@@ -46,11 +50,19 @@ pub fn serve(state: Arc<State>, ready: impl FnOnce(SocketAddr)) -> Result<(), Se
 impl Server {
     /// Listens. Whoever connects waits until [`Server::run`] answers.
     pub fn bind(state: Arc<State>) -> Result<Self, ServeError> {
+        let io = |what: String| move |source| ServeError::Io { what, source };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(state.config.num_threads())
+            .thread_name("satf-serve")
+            // When many requests come at once, most of them are in the queue that all threads share: it gets its turn often.
+            .global_queue_interval(5)
+            .enable_all()
+            .build()
+            .map_err(io("threads that answer".to_owned()))?;
         let address = state.config.listen;
-        let io = |source| ServeError::Io { what: format!("listen on {address}"), source };
-        let listener = std::net::TcpListener::bind(address).map_err(io)?;
-        listener.set_nonblocking(true).map_err(io)?;
-        Ok(Server { state, listener })
+        let listener =
+            runtime.block_on(async { listen(address) }).map_err(io(format!("listen on {address}")))?;
+        Ok(Server { state, runtime, listener })
     }
 
     /// The address it listens on.
@@ -60,16 +72,8 @@ impl Server {
 
     /// Answers until `stop` is done, then finishes what is under way.
     pub fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
-        let io = |what: &'static str| move |source| ServeError::Io { what: what.to_owned(), source };
-        let Server { state, listener } = self;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(state.config.num_threads())
-            .thread_name("satf-serve")
-            .enable_all()
-            .build()
-            .map_err(io("threads that answer"))?;
-        let outcome = runtime.block_on(async move {
-            let listener = TcpListener::from_std(listener)?;
+        let Server { state, runtime, listener } = self;
+        runtime.block_on(async move {
             let app = crate::app(Arc::clone(&state));
             let chores = chores(&state);
             let (drain, draining) = watch::channel(false);
@@ -83,12 +87,20 @@ impl Server {
                 chore.abort();
             }
             state.log.flush();
-            Ok(())
         });
         // Threads that read files need not be waited for.
         runtime.shutdown_timeout(Duration::from_secs(1));
-        outcome.map_err(io("the connections"))
+        Ok(())
     }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // As the standard library does it: a server that starts again need not wait for its old connections.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// What goes on beside the answers.
@@ -110,7 +122,11 @@ fn chores(state: &Arc<State>) -> Vec<tokio::task::JoinHandle<()>> {
             std::thread::sleep(Duration::from_millis(50));
         }
     });
-    let mut chores = vec![seconds_pass, log];
+    let beating = Arc::clone(state);
+    let pulse = tokio::spawn(async move {
+        let _ = beating.pulse.run().await;
+    });
+    let mut chores = vec![seconds_pass, log, pulse];
     if state.config.watch_seconds > 0.0 {
         chores.push(tokio::spawn(watch_files(Arc::clone(state))));
     }

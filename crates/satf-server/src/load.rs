@@ -1,4 +1,4 @@
-//! Load on a server, to see what it bears.
+//! Load on a server, to see how much it handles.
 //!
 //! Requests are due at a fixed rate whether or not earlier ones were answered (open loop), and a latency runs from the moment a request
 //! was *due*, not from when it could be sent: a server that stalls is charged with all that waits meanwhile. One thread does it all, so
@@ -11,11 +11,13 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+
+pub use crate::quantiles::Quantiles;
+use crate::quantiles::Times;
 
 /// How much load.
 #[derive(Clone, Debug)]
@@ -63,34 +65,6 @@ pub struct LoadReport {
     pub server_memory: Option<[u64; 3]>,
 }
 
-/// How long requests took, in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Quantiles {
-    /// Half took at most so long.
-    pub p50: f64,
-    /// Nine of ten.
-    pub p90: f64,
-    /// Ninety-nine of a hundred.
-    pub p99: f64,
-    /// All but one of a thousand.
-    pub p999: f64,
-    /// The longest.
-    pub max: f64,
-}
-
-impl Quantiles {
-    fn of(histogram: &Histogram<u64>) -> Option<Self> {
-        let at = |share| histogram.value_at_quantile(share) as f64 / 1e3;
-        (!histogram.is_empty()).then(|| Quantiles {
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-            p999: at(0.999),
-            max: histogram.max() as f64 / 1e3,
-        })
-    }
-}
-
 /// A request in JSON, with its headers.
 pub fn request(host: &str, path: &str, key: Option<&str>, body: &[u8]) -> Vec<u8> {
     let key = key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
@@ -115,8 +89,8 @@ struct Shared {
 }
 
 struct Seen {
-    answered: Histogram<u64>,
-    rejected: Histogram<u64>,
+    answered: Times,
+    rejected: Times,
     errors: u64,
     first_errors: Vec<String>,
     last: Instant,
@@ -129,11 +103,10 @@ pub fn load(load: Load) -> io::Result<LoadReport> {
 }
 
 async fn run(load: Load) -> io::Result<LoadReport> {
-    let histogram = || Histogram::new_with_bounds(1, 600_000_000, 3).map_err(io::Error::other);
     let started = Instant::now();
     let seen = Seen {
-        answered: histogram()?,
-        rejected: histogram()?,
+        answered: Times::default(),
+        rejected: Times::default(),
         errors: 0,
         first_errors: Vec::new(),
         last: started,
@@ -198,8 +171,8 @@ async fn run(load: Load) -> io::Result<LoadReport> {
         errors: seen.errors + unanswered,
         first_errors: seen.first_errors.clone(),
         answered_per_second: seen.answered.len() as f64 / time,
-        latency_ms: Quantiles::of(&seen.answered),
-        rejected_ms: Quantiles::of(&seen.rejected),
+        latency_ms: seen.answered.quantiles(),
+        rejected_ms: seen.rejected.quantiles(),
         server_cores,
         load_cores,
         server_memory: memory_before
@@ -227,16 +200,16 @@ async fn converse(shared: Rc<Shared>) {
         let requests = &shared.load.requests;
         let Some(request) = requests.get(number % requests.len().max(1)) else { return };
         let outcome = ask(&mut stream, shared.load.address, request, &mut buffer).await;
-        let micros = u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX).clamp(1, 600_000_000);
+        let micros = u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX);
         let mut seen = shared.seen.borrow_mut();
         seen.last = Instant::now();
         let error = match outcome {
             Ok(status) if (200..300).contains(&status) => {
-                seen.answered.saturating_record(micros);
+                seen.answered.record(micros);
                 None
             }
             Ok(503) => {
-                seen.rejected.saturating_record(micros);
+                seen.rejected.record(micros);
                 None
             }
             Ok(status) => Some(format!("status {status}: {}", String::from_utf8_lossy(&buffer))),

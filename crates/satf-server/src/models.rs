@@ -16,6 +16,7 @@ use crate::attributes::{AttributeFile, Attributes, Rule};
 use crate::config::Config;
 use crate::filter::Filter;
 use crate::metrics::ModelMetrics;
+use crate::scoring::Cost;
 use crate::titles::TitleIndex;
 
 /// A model that is served. Whoever has it goes on with it, whatever is loaded meanwhile.
@@ -32,8 +33,20 @@ pub(crate) struct Served {
     pub(crate) rule: Option<Arc<Rule>>,
     /// Figures by the model's name: those of its earlier versions go on.
     pub(crate) metrics: Arc<ModelMetrics>,
+    pub(crate) costs: Costs,
     path: PathBuf,
     stamp: Stamp,
+}
+
+/// What work with a model takes on one thread.
+#[derive(Debug, Default)]
+pub(crate) struct Costs {
+    /// One history, alone or among others.
+    pub(crate) history: Cost,
+    /// The items like one.
+    pub(crate) similar: Cost,
+    /// The most popular items.
+    pub(crate) popular: Cost,
 }
 
 /// All models at one time, and who gets which.
@@ -177,6 +190,7 @@ impl Loader<'_> {
             file_bytes: stamp.length,
             titles: TitleIndex::new(model.catalog(), &attributes),
             metrics: self.metrics.model(name),
+            costs: Costs::default(),
             attributes,
             rule,
             model,

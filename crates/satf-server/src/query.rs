@@ -207,7 +207,11 @@ impl Query {
             },
         });
         let responses = responses.collect();
-        let each = started.elapsed().checked_div(queries.len().max(1) as u32).unwrap_or_default();
+        let elapsed = started.elapsed();
+        let each = elapsed.checked_div(queries.len().max(1) as u32).unwrap_or_default();
+        if let Some(query) = queries.first() {
+            query.served.costs.history.record(elapsed, queries.len());
+        }
         for query in queries {
             query.served.metrics.scoring.record(each);
         }

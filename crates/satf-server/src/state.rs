@@ -17,6 +17,7 @@ use crate::keys::Keys;
 use crate::log::{Level, Log};
 use crate::metrics::Metrics;
 use crate::models::{Loader, ModelSet, Outcome, Stamp, model_files};
+use crate::pulse::Pulse;
 use crate::scoring::Scorer;
 use crate::sessions::Sessions;
 use crate::stats::Seconds;
@@ -37,6 +38,7 @@ pub struct State {
     pub(crate) metrics: Metrics,
     pub(crate) sessions: Sessions,
     pub(crate) scorer: Scorer,
+    pub(crate) pulse: Pulse,
     pub(crate) log: Log,
     pub(crate) started: Instant,
     pub(crate) seconds: Seconds,
@@ -126,8 +128,9 @@ impl State {
             let what = what.to_owned();
             move |source| ServeError::Io { what, source }
         };
-        let scorer =
-            Scorer::start(config.num_threads(), config.limits.queue).map_err(io("computing threads"))?;
+        let longest_wait = crate::config::seconds(config.limits.wait_seconds);
+        let scorer = Scorer::start(config.num_threads(), config.limits.queue, longest_wait)
+            .map_err(io("computing threads"))?;
         let mut id_prefix = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8) as u32;
         id_prefix |= 1 << 31;
         Ok(Arc::new(State {
@@ -137,6 +140,7 @@ impl State {
             metrics,
             sessions: Sessions::new(&config.sessions),
             scorer,
+            pulse: Pulse::default(),
             log: Log::new(config.log.requests, is_silent),
             started: Instant::now(),
             seconds: Seconds::default(),

@@ -1,4 +1,4 @@
-//! `satf bench serve`: what a server bears.
+//! `satf bench serve`: how much load a server handles.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;

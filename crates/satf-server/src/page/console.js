@@ -1,84 +1,71 @@
-// Asks the server this page comes from.
-"use strict";
+// The console: puts its parts together and sees to the model.
 
-const $ = (id) => document.getElementById(id);
+import { startAnswers } from "./answers.js";
+import { call, query } from "./api.js";
+import { startCurve } from "./curve.js";
+import { counted, find, make } from "./elements.js";
+import { startHistory } from "./history.js";
+import { startLoad } from "./load.js";
+import { startRules } from "./rules.js";
+import { changed, learnHistory, recall, state } from "./store.js";
+import { startWalk } from "./walk.js";
 
-async function call(path, body) {
-  const headers = {};
-  if ($("key").value) headers.authorization = "Bearer " + $("key").value;
-  if (body) headers["content-type"] = "application/json";
-  const response = await fetch(path, body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers });
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error.message);
-  return answer;
+function alert(error) {
+  const box = find("alert");
+  box.hidden = !error;
+  if (!error) return;
+  const again = make("button", { type: "button", class: "quiet", click: load }, "Try again");
+  box.replaceChildren(error.message, again);
+  if (error.status === 401 || error.status === 403) showKey(true);
 }
 
-function cell(content) {
-  const made = document.createElement("td");
-  made.append(content);
-  return made;
+function showKey(isShown) {
+  find("key-form").hidden = !isShown;
+  find("key-open").setAttribute("aria-expanded", String(isShown));
+  if (isShown) find("key").focus();
 }
 
-// How much of a score comes from which past item: as wide as its share.
-function bar(explanation, largest) {
-  const made = document.createElement("div");
-  made.className = "bar";
-  for (const { item_id, share } of explanation ? explanation.shares : []) {
-    const part = document.createElement("span");
-    part.style.width = Math.max(0, (100 * share) / largest) + "%";
-    part.title = item_id + ": " + share.toPrecision(4);
-    made.append(part);
+async function load() {
+  try {
+    const { models, default_model } = await call("/v1/models");
+    const names = models.map(({ name }) => name);
+    if (!names.includes(state.model)) state.model = "";
+    const isSplit = models.some(({ share }) => share !== null);
+    const options = models.map(({ name, kind, items }) => make("option", { value: name }, `${name} (${kind}, ${counted(items)} items)`));
+    const own = isSplit ? "as the split decides" : `default (${default_model})`;
+    find("model").replaceChildren(make("option", { value: "" }, own), ...options);
+    find("model").value = state.model;
+    await choose();
+    alert();
+  } catch (error) {
+    alert(error);
   }
-  return made;
 }
 
-async function recommend() {
-  const history = $("history").value.split(",").map((id) => id.trim()).filter((id) => id);
-  const request = { history, model: $("model").value || undefined, explain: true };
-  if ($("where").value) request.where = $("where").value;
-  const answer = await call("/v1/recommend", request);
-  $("note").textContent =
-    `${answer.model}, version ${answer.model_version}; unknown items: ${answer.unknown_items}` +
-    (answer.fallback ? `; not from the history (${answer.fallback})` : "");
-  const largest = Math.max(1e-9, ...answer.items.map((item) => item.score));
-  $("items").replaceChildren(
-    ...answer.items.map((item) => {
-      const row = document.createElement("tr");
-      row.append(cell(item.title || String(item.item_id)), cell(item.score.toPrecision(4)), cell(bar(item.explanation, largest)));
-      return row;
-    }),
-  );
+async function choose() {
+  state.about = await call(query("/v1/model", { model: state.model }));
+  await learnHistory();
+  changed("model");
+  changed("history");
+  changed("rules");
 }
 
-async function complete() {
-  const parts = $("history").value.split(",");
-  const typed = parts.pop().trim();
-  const before = parts.length ? parts.join(",") + ", " : "";
-  const found = await call("/v1/items?n=8&prefix=" + encodeURIComponent(typed));
-  $("titles").replaceChildren(
-    ...found.items.map((item) => {
-      const option = document.createElement("option");
-      option.value = before + item.item_id;
-      option.label = item.title || String(item.item_id);
-      return option;
-    }),
-  );
-}
+find("model").addEventListener("change", () => {
+  state.model = find("model").value;
+  choose().then(() => alert(), alert);
+});
+find("key-open").addEventListener("click", () => showKey(find("key-form").hidden));
+find("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  showKey(false);
+  load();
+});
 
-async function start() {
-  const { models } = await call("/v1/models");
-  $("model").replaceChildren(new Option("by the split, or the default", ""), ...models.map((model) => new Option(model.name, model.name)));
-  await complete();
-}
-
-function shown(work) {
-  return (event) => {
-    event.preventDefault();
-    work().catch((error) => ($("note").textContent = error.message));
-  };
-}
-
-$("ask").addEventListener("submit", shown(recommend));
-$("history").addEventListener("input", shown(complete));
-$("key").addEventListener("change", shown(start));
-start().catch((error) => ($("note").textContent = error.message));
+recall();
+startHistory();
+startRules();
+startAnswers();
+startWalk();
+startCurve();
+startLoad();
+load();

@@ -1,29 +1,20 @@
 //! The parts of the Open Inference Protocol that say what is served and whether it is ready.
 
-use std::sync::Arc;
-
-use axum::extract::{Path, State as AxumState};
+use axum::extract::State as AxumState;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use crate::error::{ApiError, ErrorBody, json};
-use crate::query::choose;
-use crate::state::State;
+use super::{Named, Reply, Shared, model_of};
+use crate::error::json;
 use crate::wire::{HealthResponse, InferenceModel, InferenceServer, InferenceTensor};
 
-type Name = Result<Path<String>, axum::extract::rejection::PathRejection>;
-
-fn check(state: &State, name: Name) -> Result<(String, String), ApiError> {
-    let Path(name) = name.map_err(|error| ApiError::malformed(error.body_text()))?;
-    let models = state.models.load();
-    let served = choose(&models, Some(&name), None, None)?;
-    Ok((served.name.to_string(), served.version.to_string()))
-}
-
 /// The server, as the Open Inference Protocol describes it
-#[utoipa::path(
-    get, path = "/v2", tag = "open inference protocol",
-    responses((status = 200, description = "The server.", body = InferenceServer))
+#[cfg_attr(
+    test,
+    utoipa::path(
+        get, path = "/v2", tag = "open inference protocol",
+        responses((status = 200, description = "The server.", body = InferenceServer))
+    )
 )]
 pub(crate) async fn server() -> Response {
     let server = InferenceServer {
@@ -35,24 +26,24 @@ pub(crate) async fn server() -> Response {
 }
 
 /// A model, as the Open Inference Protocol describes it
-#[utoipa::path(
-    get, path = "/v2/models/{name}", tag = "open inference protocol",
-    params(("name" = String, Path, description = "The model.")),
-    responses(
-        (status = 200, description = "The model.", body = InferenceModel),
-        (status = "4XX", description = "There is no such model.", body = ErrorBody),
+#[cfg_attr(
+    test,
+    utoipa::path(
+        get, path = "/v2/models/{name}", tag = "open inference protocol",
+        params(("name" = String, Path, description = "The model.")),
+        responses((status = 200, description = "The model.", body = InferenceModel))
     )
 )]
-pub(crate) async fn model(AxumState(state): AxumState<Arc<State>>, name: Name) -> Result<Response, ApiError> {
-    let (name, version) = check(&state, name)?;
+pub(crate) async fn model(AxumState(state): Shared, Named(name): Named) -> Reply {
+    let served = model_of(&state, Some(&name))?;
     let tensor = |name: &str, datatype: &str| InferenceTensor {
         name: name.to_owned(),
         datatype: datatype.to_owned(),
         shape: vec![-1],
     };
     let model = InferenceModel {
-        name,
-        versions: vec![version],
+        name: served.name.to_string(),
+        versions: vec![served.version.to_string()],
         platform: "satf".to_owned(),
         inputs: vec![tensor("history", "BYTES")],
         outputs: vec![tensor("item_id", "BYTES"), tensor("score", "FP32")],
@@ -61,15 +52,15 @@ pub(crate) async fn model(AxumState(state): AxumState<Arc<State>>, name: Name) -
 }
 
 /// Whether a model is ready
-#[utoipa::path(
-    get, path = "/v2/models/{name}/ready", tag = "open inference protocol",
-    params(("name" = String, Path, description = "The model.")),
-    responses(
-        (status = 200, description = "It is.", body = HealthResponse),
-        (status = "4XX", description = "There is no such model.", body = ErrorBody),
+#[cfg_attr(
+    test,
+    utoipa::path(
+        get, path = "/v2/models/{name}/ready", tag = "open inference protocol",
+        params(("name" = String, Path, description = "The model.")),
+        responses((status = 200, description = "It is.", body = HealthResponse))
     )
 )]
-pub(crate) async fn ready(AxumState(state): AxumState<Arc<State>>, name: Name) -> Result<Response, ApiError> {
-    check(&state, name)?;
+pub(crate) async fn ready(AxumState(state): Shared, Named(name): Named) -> Reply {
+    model_of(&state, Some(&name))?;
     Ok(json(StatusCode::OK, &HealthResponse { status: "ready".to_owned() }))
 }

@@ -1,18 +1,17 @@
 //! Items: alike, popular, found, looked at.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use axum::extract::{Path, State as AxumState};
-use axum::response::Response;
+use axum::extract::State as AxumState;
 use satf::interactions::{Id, ItemIndex};
 use satf::recommend::Request;
 
-use super::{Given, answered, compute_here, given};
-use crate::error::{ApiError, ErrorBody};
+use super::{Asked, Named, Reply, Shared, answered, compute_here, model_of};
+use crate::error::ApiError;
 use crate::models::Served;
-use crate::query::{choose, count, filter, id, rule};
+use crate::query::{count, filter, id, rule};
 use crate::scoring::write;
-use crate::state::State;
 use crate::wire::{
     CompletionQuery, ItemList, ItemResponse, ItemSummary, ModelQuery, PopularQuery, SimilarItemOut,
     SimilarQuery, SimilarResponse,
@@ -30,25 +29,23 @@ fn find(served: &Served, item: &str) -> Result<ItemIndex, ApiError> {
 }
 
 /// Items that could stand in the same place as an item
-#[utoipa::path(
-    get, path = "/v1/similar", tag = "answers", params(SimilarQuery),
-    responses(
-        (status = 200, description = "Items like this one, the most alike first.", body = SimilarResponse),
-        (status = "4XX", description = "The request cannot be answered.", body = ErrorBody),
-        (status = 503, description = "Overload: try again after the seconds of Retry-After.", body = ErrorBody),
+#[cfg_attr(
+    test,
+    utoipa::path(
+        get, path = "/v1/similar", tag = "answers", params(SimilarQuery),
+        responses((status = 200, description = "Items like this one, the most alike first.", body = SimilarResponse))
     )
 )]
-pub(crate) async fn similar(
-    AxumState(state): AxumState<Arc<State>>,
-    query: Given<SimilarQuery>,
-) -> Result<Response, ApiError> {
-    let SimilarQuery { item_id, n, model } = given(query)?;
+pub(crate) async fn similar(AxumState(state): Shared, Asked(query): Asked<SimilarQuery>) -> Reply {
+    let SimilarQuery { item_id, n, model } = query;
     let n = count(n, &state.config.limits)?;
-    let served = Arc::clone(choose(&state.models.load(), model.as_deref(), None, None)?);
+    let served = model_of(&state, model.as_deref())?;
     let item = find(&served, &item_id)?;
     let own = Arc::clone(&served);
     let compute = move |_: &mut _| {
+        let started = Instant::now();
         let similar = own.model.similar_items_indexed(item, n)?;
+        own.costs.similar.record(started.elapsed(), 1);
         write(&SimilarResponse {
             model: &own.name,
             model_version: &own.version,
@@ -64,7 +61,8 @@ pub(crate) async fn similar(
                 .collect(),
         })
     };
-    Ok(answered(state.scorer.compute(compute).await?, served))
+    let cost = served.costs.similar.of(1);
+    Ok(answered(state.scorer.compute(cost, compute).await?, served))
 }
 
 fn summary(served: &Served, item: ItemIndex) -> ItemSummary<'_> {
@@ -84,52 +82,47 @@ fn list(served: &Served, items: impl IntoIterator<Item = ItemIndex>) -> ItemList
 }
 
 /// The items that were taken most often
-#[utoipa::path(
-    get, path = "/v1/popular", tag = "answers", params(PopularQuery),
-    responses(
-        (status = 200, description = "The most popular items.", body = ItemList),
-        (status = "4XX", description = "The request cannot be answered.", body = ErrorBody),
-        (status = 503, description = "Overload: try again after the seconds of Retry-After.", body = ErrorBody),
+#[cfg_attr(
+    test,
+    utoipa::path(
+        get, path = "/v1/popular", tag = "answers", params(PopularQuery),
+        responses((status = 200, description = "The most popular items.", body = ItemList))
     )
 )]
-pub(crate) async fn popular(
-    AxumState(state): AxumState<Arc<State>>,
-    query: Given<PopularQuery>,
-) -> Result<Response, ApiError> {
-    let PopularQuery { n, r#where, model } = given(query)?;
+pub(crate) async fn popular(AxumState(state): Shared, Asked(query): Asked<PopularQuery>) -> Reply {
+    let PopularQuery { n, r#where, model } = query;
     let n = count(n, &state.config.limits)?;
-    let served = Arc::clone(choose(&state.models.load(), model.as_deref(), None, None)?);
+    let served = model_of(&state, model.as_deref())?;
     let filter = r#where.as_deref().map(filter).transpose()?;
     let own = Arc::clone(&served);
     let compute = move |_: &mut _| {
+        let started = Instant::now();
         let prepared = own.model.prepare(&Request::new(n))?;
         let prepared = match rule(&own, filter.as_ref())? {
             Some(rule) => prepared.with_rule(rule),
             None => prepared,
         };
         let items = prepared.popular();
+        own.costs.popular.record(started.elapsed(), 1);
         let indices = items.iter().filter_map(|item| own.model.catalog().find(item.item.as_id()));
         write(&list(&own, indices.map(|at| ItemIndex(at as u32))))
     };
-    Ok(answered(state.scorer.compute(compute).await?, served))
+    let cost = served.costs.popular.of(1);
+    Ok(answered(state.scorer.compute(cost, compute).await?, served))
 }
 
 /// Items whose title, or a word of it, or whose id begins with what was typed
-#[utoipa::path(
-    get, path = "/v1/items", tag = "items", params(CompletionQuery),
-    responses(
-        (status = 200, description = "Items that match, the most popular first.", body = ItemList),
-        (status = "4XX", description = "The request cannot be answered.", body = ErrorBody),
-        (status = 503, description = "Overload: try again after the seconds of Retry-After.", body = ErrorBody),
+#[cfg_attr(
+    test,
+    utoipa::path(
+        get, path = "/v1/items", tag = "items", params(CompletionQuery),
+        responses((status = 200, description = "Items that match, the most popular first.", body = ItemList))
     )
 )]
-pub(crate) async fn complete(
-    AxumState(state): AxumState<Arc<State>>,
-    query: Given<CompletionQuery>,
-) -> Result<Response, ApiError> {
-    let CompletionQuery { prefix, n, model } = given(query)?;
+pub(crate) async fn complete(AxumState(state): Shared, Asked(query): Asked<CompletionQuery>) -> Reply {
+    let CompletionQuery { prefix, n, model } = query;
     let n = count(n, &state.config.limits)?;
-    let served = Arc::clone(choose(&state.models.load(), model.as_deref(), None, None)?);
+    let served = model_of(&state, model.as_deref())?;
     let written = compute_here(|_| {
         let items = if prefix.trim().is_empty() {
             let popular = served.model.popular(&Request::new(n))?;
@@ -148,21 +141,20 @@ pub(crate) async fn complete(
 }
 
 /// All that is known of an item
-#[utoipa::path(
-    get, path = "/v1/items/{id}", tag = "items", params(("id" = String, Path, description = "The item."), ModelQuery),
-    responses(
-        (status = 200, description = "The item.", body = ItemResponse),
-        (status = "4XX", description = "The model does not know it.", body = ErrorBody),
+#[cfg_attr(
+    test,
+    utoipa::path(
+        get, path = "/v1/items/{id}", tag = "items", params(("id" = String, Path, description = "The item."), ModelQuery),
+        responses((status = 200, description = "The item.", body = ItemResponse))
     )
 )]
 pub(crate) async fn item(
-    AxumState(state): AxumState<Arc<State>>,
-    path: Result<Path<String>, axum::extract::rejection::PathRejection>,
-    query: Given<ModelQuery>,
-) -> Result<Response, ApiError> {
-    let ModelQuery { model } = given(query)?;
-    let Path(item) = path.map_err(|error| ApiError::malformed(error.body_text()))?;
-    let served = Arc::clone(choose(&state.models.load(), model.as_deref(), None, None)?);
+    AxumState(state): Shared,
+    Named(item): Named,
+    Asked(query): Asked<ModelQuery>,
+) -> Reply {
+    let ModelQuery { model } = query;
+    let served = model_of(&state, model.as_deref())?;
     let item = find(&served, &item)?;
     let ItemSummary { item_id, count, title } = summary(&served, item);
     let mut attributes = serde_json::Map::new();

@@ -11,22 +11,65 @@ pub(crate) mod recommend;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use axum::extract::Query as AxumQuery;
-use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query as AxumQuery, Request, State as AxumState};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use satf::models::Workspace;
+use serde::de::DeserializeOwned;
 
+use crate::body::read_json;
 use crate::error::{ApiError, json_bytes};
 use crate::gate::AnsweredBy;
 use crate::models::Served;
+use crate::query::choose;
 use crate::scoring::Written;
+use crate::state::State;
 
-/// What follows the question mark, or what is wrong with it.
-type Given<T> = Result<AxumQuery<T>, QueryRejection>;
+/// What all requests share.
+pub(crate) type Shared = AxumState<Arc<State>>;
 
-fn given<T>(query: Given<T>) -> Result<T, ApiError> {
-    query.map(|AxumQuery(query)| query).map_err(|error| ApiError::malformed(error.body_text()))
+/// A response, or why there is none.
+pub(crate) type Reply = Result<Response, ApiError>;
+
+/// What follows the question mark.
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Asked<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let query = AxumQuery::try_from_uri(&parts.uri);
+        query.map(|AxumQuery(query)| Asked(query)).map_err(|error| ApiError::malformed(error.body_text()))
+    }
+}
+
+/// The part of the path that names something.
+pub(crate) struct Named(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        path.map(|Path(name)| Named(name)).map_err(|error| ApiError::malformed(error.body_text()))
+    }
+}
+
+/// The body, in JSON and within the limits.
+pub(crate) struct Posted<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<State>> for Posted<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &Arc<State>) -> Result<Self, ApiError> {
+        read_json(request, &state.config.limits).await.map(Posted)
+    }
+}
+
+/// The model of a name, or the default one. It is taken once: a request sees one version, whatever is loaded meanwhile.
+fn model_of(state: &State, name: Option<&str>) -> Result<Arc<Served>, ApiError> {
+    choose(&state.models.load(), name, None, None).cloned()
 }
 
 /// An answer with the model that gave it.

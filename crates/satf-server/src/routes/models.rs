@@ -8,15 +8,15 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::json;
 
-use super::{Given, answered, given};
-use crate::error::{ApiError, ErrorBody, json as json_response};
+use super::{Asked, Reply, Shared, answered, model_of};
+use crate::error::json as json_response;
 use crate::metrics::{escaped, head};
 use crate::models::Served;
-use crate::query::choose;
 use crate::scoring::write;
-use crate::state::State;
 use crate::stats::resident_bytes;
-use crate::wire::{AttributeSummary, ModelQuery, ModelResponse, ModelSummary, ModelsResponse, StatsResponse};
+#[cfg(test)]
+use crate::wire::StatsResponse;
+use crate::wire::{AttributeSummary, ModelQuery, ModelResponse, ModelSummary, ModelsResponse};
 
 /// Values of the attention curve that are told.
 const MOST_LAGS: usize = 100;
@@ -26,19 +26,16 @@ fn age(served: &Served) -> f64 {
 }
 
 /// What a model is, what it learned from and how it weighs the past
-#[utoipa::path(
-    get, path = "/v1/model", tag = "models", params(ModelQuery),
-    responses(
-        (status = 200, description = "The model.", body = ModelResponse),
-        (status = "4XX", description = "There is no such model.", body = ErrorBody),
+#[cfg_attr(
+    test,
+    utoipa::path(
+        get, path = "/v1/model", tag = "models", params(ModelQuery),
+        responses((status = 200, description = "The model.", body = ModelResponse))
     )
 )]
-pub(crate) async fn model(
-    AxumState(state): AxumState<Arc<State>>,
-    query: Given<ModelQuery>,
-) -> Result<Response, ApiError> {
-    let ModelQuery { model } = given(query)?;
-    let served = Arc::clone(choose(&state.models.load(), model.as_deref(), None, None)?);
+pub(crate) async fn model(AxumState(state): Shared, Asked(query): Asked<ModelQuery>) -> Reply {
+    let ModelQuery { model } = query;
+    let served = model_of(&state, model.as_deref())?;
     let manifest = served.model.manifest();
     let recommender = served.model.recommender();
     let written = write(&ModelResponse {
@@ -66,14 +63,14 @@ pub(crate) async fn model(
 }
 
 /// The models that are served
-#[utoipa::path(
-    get, path = "/v1/models", tag = "models",
-    responses(
-        (status = 200, description = "All models.", body = ModelsResponse),
-        (status = "4XX", description = "The request cannot be answered.", body = ErrorBody),
+#[cfg_attr(
+    test,
+    utoipa::path(
+        get, path = "/v1/models", tag = "models",
+        responses((status = 200, description = "All models.", body = ModelsResponse))
     )
 )]
-pub(crate) async fn models(AxumState(state): AxumState<Arc<State>>) -> Response {
+pub(crate) async fn models(AxumState(state): Shared) -> Response {
     let set = state.models.load();
     let summary = |served: &Arc<Served>| ModelSummary {
         name: served.name.to_string(),
@@ -89,26 +86,26 @@ pub(crate) async fn models(AxumState(state): AxumState<Arc<State>>) -> Response 
 }
 
 /// How much the server has to do, second by second
-#[utoipa::path(
-    get, path = "/v1/stats", tag = "operations",
-    responses(
-        (status = 200, description = "Figures of the last two minutes.", body = StatsResponse),
-        (status = "4XX", description = "The request cannot be answered.", body = ErrorBody),
+#[cfg_attr(
+    test,
+    utoipa::path(
+        get, path = "/v1/stats", tag = "operations",
+        responses((status = 200, description = "Figures of the last two minutes.", body = StatsResponse))
     )
 )]
-pub(crate) async fn stats(AxumState(state): AxumState<Arc<State>>) -> Response {
+pub(crate) async fn stats(AxumState(state): Shared) -> Response {
     json_response(StatusCode::OK, &state.stats())
 }
 
 /// Figures for Prometheus
-#[utoipa::path(
-    get, path = "/metrics", tag = "operations",
-    responses(
-        (status = 200, description = "Text as Prometheus reads it.", body = String, content_type = "text/plain"),
-        (status = "4XX", description = "The request cannot be answered.", body = ErrorBody),
+#[cfg_attr(
+    test,
+    utoipa::path(
+        get, path = "/metrics", tag = "operations",
+        responses((status = 200, description = "Text as Prometheus reads it.", body = String, content_type = "text/plain"))
     )
 )]
-pub(crate) async fn metrics(AxumState(state): AxumState<Arc<State>>) -> Response {
+pub(crate) async fn metrics(AxumState(state): Shared) -> Response {
     let mut text = String::new();
     state.metrics.render(&mut text);
     for (name, help, value) in [
@@ -119,6 +116,8 @@ pub(crate) async fn metrics(AxumState(state): AxumState<Arc<State>>) -> Response
         head(&mut text, name, "gauge", help);
         let _ = writeln!(text, "{name} {value}");
     }
+    head(&mut text, "satf_late_seconds", "gauge", "How long requests of a crowd wait before they are read.");
+    let _ = writeln!(text, "satf_late_seconds {}", state.pulse.late().as_secs_f64());
     head(&mut text, "satf_model_age_seconds", "gauge", "Time since a model was loaded.");
     let models = state.models.load();
     for served in models.iter() {

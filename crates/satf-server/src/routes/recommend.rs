@@ -3,39 +3,34 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{Request, State as AxumState};
-use axum::response::Response;
+use axum::extract::State as AxumState;
 use satf::interactions::{Id, OwnedId};
 use satf::models::Workspace;
 
-use super::{Given, answered, compute_here, given};
-use crate::body::read_json;
-use crate::error::{ApiError, ErrorBody};
+use super::{Asked, Posted, Reply, Shared, answered, compute_here};
+use crate::error::ApiError;
 use crate::query::{Query, choose, count};
 use crate::scoring::{Written, write};
 use crate::state::State;
-use crate::wire::{BatchRequest, BatchResponse, RecommendRequest, RecommendResponse, SessionQuery};
+#[cfg(test)]
+use crate::wire::RecommendResponse;
+use crate::wire::{BatchRequest, BatchResponse, RecommendRequest, SessionQuery};
 
 /// What comes next after a history
-#[utoipa::path(
-    post, path = "/v1/recommend", tag = "answers", request_body = RecommendRequest,
-    responses(
-        (status = 200, description = "The best items, best first.", body = RecommendResponse),
-        (status = "4XX", description = "The request cannot be answered.", body = ErrorBody),
-        (status = 503, description = "Overload: try again after the seconds of Retry-After.", body = ErrorBody),
+#[cfg_attr(
+    test,
+    utoipa::path(
+        post, path = "/v1/recommend", tag = "answers", request_body = RecommendRequest,
+        responses((status = 200, description = "The best items, best first.", body = RecommendResponse))
     )
 )]
-pub(crate) async fn recommend(
-    AxumState(state): AxumState<Arc<State>>,
-    request: Request,
-) -> Result<Response, ApiError> {
-    let request: RecommendRequest = read_json(request, &state.config.limits).await?;
+pub(crate) async fn recommend(AxumState(state): Shared, Posted(request): Posted<RecommendRequest>) -> Reply {
     // The models are taken once: this request sees one version, whatever is loaded meanwhile.
     let query = Query::new(request, &state.models.load(), &state.config.limits)?;
     respond(&state, query).await
 }
 
-async fn respond(state: &State, query: Query) -> Result<Response, ApiError> {
+async fn respond(state: &State, query: Query) -> Reply {
     let served = Arc::clone(&query.served);
     let written = if query.is_quick() {
         compute_here(|workspace| write(&query.answer(workspace)?))
@@ -46,20 +41,18 @@ async fn respond(state: &State, query: Query) -> Result<Response, ApiError> {
 }
 
 /// Many requests at once, each answered as if it came alone
-#[utoipa::path(
-    post, path = "/v1/recommend/batch", tag = "answers", request_body = BatchRequest,
-    responses(
-        (status = 200, description = "The answers, in the order of the requests.", body = BatchResponse),
-        (status = "4XX", description = "A request cannot be answered: none is. The message says which.", body = ErrorBody),
-        (status = 503, description = "Overload: try again after the seconds of Retry-After.", body = ErrorBody),
+#[cfg_attr(
+    test,
+    utoipa::path(
+        post, path = "/v1/recommend/batch", tag = "answers", request_body = BatchRequest,
+        responses((status = 200, description = "The answers, in the order of the requests.", body = BatchResponse))
     )
 )]
 pub(crate) async fn batch(
-    AxumState(state): AxumState<Arc<State>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+    AxumState(state): Shared,
+    Posted(BatchRequest { requests }): Posted<BatchRequest>,
+) -> Reply {
     let limits = &state.config.limits;
-    let BatchRequest { requests } = read_json(request, limits).await?;
     if requests.len() > limits.batch {
         return Err(ApiError::beyond("requests", requests.len(), limits.batch));
     }
@@ -70,7 +63,8 @@ pub(crate) async fn batch(
     let queries: Vec<Query> = queries.collect::<Result<_, _>>()?;
     let served =
         queries.first().map_or_else(|| Arc::clone(models.default_model()), |query| Arc::clone(&query.served));
-    let written = state.scorer.compute(move |workspace| answer_batch(&queries, workspace)).await?;
+    let cost = queries.iter().map(|query| query.served.costs.history.of(1)).sum();
+    let written = state.scorer.compute(cost, move |workspace| answer_batch(&queries, workspace)).await?;
     Ok(answered(written, served))
 }
 
@@ -101,19 +95,15 @@ fn answer_batch(queries: &[Query], workspace: &mut Workspace) -> Written {
 /// What comes next in a session, item after item
 ///
 /// With the consent of the visitor the session's items are remembered for a while, in memory only; without it nothing is kept.
-#[utoipa::path(
-    get, path = "/v1/recommend", tag = "answers", params(SessionQuery),
-    responses(
-        (status = 200, description = "The best items, best first.", body = RecommendResponse),
-        (status = "4XX", description = "The request cannot be answered.", body = ErrorBody),
-        (status = 503, description = "Overload: try again after the seconds of Retry-After.", body = ErrorBody),
+#[cfg_attr(
+    test,
+    utoipa::path(
+        get, path = "/v1/recommend", tag = "answers", params(SessionQuery),
+        responses((status = 200, description = "The best items, best first.", body = RecommendResponse))
     )
 )]
-pub(crate) async fn session(
-    AxumState(state): AxumState<Arc<State>>,
-    query: Given<SessionQuery>,
-) -> Result<Response, ApiError> {
-    let SessionQuery { session_id, item_id, user_consent, n, model } = given(query)?;
+pub(crate) async fn session(AxumState(state): Shared, Asked(query): Asked<SessionQuery>) -> Reply {
+    let SessionQuery { session_id, item_id, user_consent, n, model } = query;
     let n = count(n, &state.config.limits)?;
     let session = session_id.as_deref();
     if session.is_some_and(|session| session.is_empty() || session.len() > 200) {
