@@ -45,7 +45,7 @@ pub(crate) struct Browser {
     driver: Child,
     port: u16,
     session: String,
-    _profile: TempDir,
+    profile: TempDir,
 }
 
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
@@ -72,9 +72,9 @@ impl Browser {
             driver,
             port: port.expect("the driver names its port"),
             session: String::new(),
-            _profile: profile,
+            profile,
         };
-        let profile = format!("--user-data-dir={}", browser._profile.path().display());
+        let profile = format!("--user-data-dir={}", browser.profile.path().display());
         let arguments = [
             "--headless",
             "--no-sandbox",
@@ -169,7 +169,7 @@ impl Browser {
 
     /// Clicks with the mouse, as soon as the element can be clicked.
     pub(crate) fn click(&self, selector: &str) {
-        self.until(selector, || {
+        until(selector, || {
             let element = self.find(selector)?;
             self.command(&format!("/element/{element}/click"), &json!({}))
         });
@@ -177,7 +177,7 @@ impl Browser {
 
     /// Types into a field, after what is there.
     pub(crate) fn type_into(&self, selector: &str, text: &str) {
-        self.until(selector, || {
+        until(selector, || {
             let element = self.find(selector)?;
             self.command(&format!("/element/{element}/value"), &json!({ "text": text }))
         });
@@ -188,12 +188,12 @@ impl Browser {
         let each = keys.iter().flat_map(|key| {
             [json!({"type": "keyDown", "value": key}), json!({"type": "keyUp", "value": key})]
         });
-        self.keys(each.collect());
+        self.keys(&each.collect::<Vec<_>>());
     }
 
     /// Presses a key while another one is held.
     pub(crate) fn press_with(&self, held: &str, key: &str) {
-        self.keys(vec![
+        self.keys(&[
             json!({"type": "keyDown", "value": held}),
             json!({"type": "keyDown", "value": key}),
             json!({"type": "keyUp", "value": key}),
@@ -201,25 +201,14 @@ impl Browser {
         ]);
     }
 
-    fn keys(&self, actions: Vec<Value>) {
+    fn keys(&self, actions: &[Value]) {
         let actions = json!({"actions": [{"type": "key", "id": "keyboard", "actions": actions}]});
         self.command("/actions", &actions).unwrap();
     }
 
-    fn until<T>(&self, what: &str, mut attempt: impl FnMut() -> Result<T, String>) -> T {
-        let end = Instant::now() + Duration::from_secs(20);
-        loop {
-            match attempt() {
-                Ok(done) => return done,
-                Err(error) if Instant::now() > end => panic!("{what}: {error}"),
-                Err(_) => std::thread::sleep(Duration::from_millis(20)),
-            }
-        }
-    }
-
     /// Waits until a script returns something other than false, null or nothing, and gives it.
     pub(crate) fn wait_for(&self, script: &str) -> Value {
-        self.until(script, || {
+        until(script, || {
             let value = self.run(script);
             let is_there = !matches!(value, Value::Null | Value::Bool(false));
             if is_there {
@@ -243,6 +232,18 @@ impl Browser {
             .command("/goog/cdp/execute", &json!({"cmd": "Page.captureScreenshot", "params": parameters}))
             .unwrap();
         fs::write(file, decode_base64(picture["data"].as_str().unwrap())).unwrap();
+    }
+}
+
+/// Tries again and again, for a while.
+fn until<T>(what: &str, mut attempt: impl FnMut() -> Result<T, String>) -> T {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        match attempt() {
+            Ok(done) => return done,
+            Err(error) if Instant::now() > end => panic!("{what}: {error}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
     }
 }
 
