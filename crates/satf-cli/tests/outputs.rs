@@ -183,6 +183,16 @@ fn a_report_is_not_written_over_its_data_or_suite() {
     fs::write(place.path("suite.toml"), suite.replace("FILE", "shop.mp.file.1.json")).unwrap();
     let line = "reproduce --data %/cells --out % --suite %/suite.toml";
     place.refuses(line, "cells/shop.mp.file.1.json", &["where results are written", "--data"]);
+    // A link among the results that leads to the data.
+    fs::rename(place.path("cells/shop.mp.file.1.json"), place.path("data.parquet")).unwrap();
+    fs::write(place.path("suite.toml"), suite.replace("FILE", "data.parquet")).unwrap();
+    for link in ["cells/shop.mp.file.1.json", "charts/shop-hr.svg"] {
+        fs::create_dir_all(place.path(link).parent().unwrap()).unwrap();
+        symlink("../data.parquet", place.path(link)).unwrap();
+        let line = "reproduce --data % --out % --suite %/suite.toml";
+        place.refuses(line, "data.parquet", &["also read", "--data"]);
+        fs::remove_file(place.path(link)).unwrap();
+    }
 }
 
 #[test]
@@ -271,6 +281,7 @@ fn standard_output_is_not_a_file_that_is_read() {
         ("compare %/scores.csv %/scores.csv --draws 100", "scores.csv"),
         ("inspect %/shop.satf", "shop.satf"),
         ("similar %/shop.satf tent", "shop.satf"),
+        ("similar %/shop.satf tent --titles %/titles.csv", "titles.csv"),
     ] {
         let before = fs::read(place.path(precious)).unwrap();
         let words = line.split(' ').map(|word| word.replace('%', place.folder.path().to_str().unwrap()));

@@ -77,7 +77,7 @@ pub struct Limits {
     pub in_flight: usize,
     /// Histories that may wait for a computing thread (default 256).
     pub queue: usize,
-    /// Seconds that a request may have to wait before anything is done about it, by what others took (default 0.015): whoever would wait
+    /// Seconds that a request may have to wait before anything is done about it, by what others took (default 0.025): whoever would wait
     /// longer is refused at once.
     pub wait_seconds: f64,
     /// Seconds for the headers of a request, and until the next one on a connection (default 30).
@@ -161,7 +161,7 @@ impl Default for Limits {
             connections: 4_096,
             in_flight: 1_024,
             queue: 256,
-            wait_seconds: 0.015,
+            wait_seconds: 0.025,
             header_seconds: 30.0,
             body_seconds: 10.0,
             request_seconds: 10.0,

@@ -1,5 +1,7 @@
 //! `satf reproduce`: every table and figure of the paper, by one command.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context, bail};
 use satf::models::Registry;
 use satf_report::report::{self, REPORTS};
@@ -58,9 +60,17 @@ fn check_files(suite: &Suite, arguments: &ReproduceArguments) -> anyhow::Result<
     let read = suite.files(data).into_iter();
     let files = read.fold(Files::default(), |files, path| files.reading("--data", Some(path)));
     let files = files.reading("--suite", arguments.suite.as_ref());
-    files.keep_out_of("--out", &FOLDERS.map(|name| out.join(name)))?;
-    let written = REPORTS.iter().map(|name| out.join(name));
+    let folders = FOLDERS.map(|name| out.join(name));
+    files.keep_out_of("--out", &folders)?;
+    let written =
+        REPORTS.iter().map(|name| out.join(name)).chain(folders.iter().flat_map(|folder| links(folder)));
     written.fold(files, |files, path| files.writing("--out", Some(path))).check_distinct()
+}
+
+/// The links in a folder that may lead to files elsewhere.
+fn links(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_symlink()).collect()
 }
 
 impl Watcher for Terminal {

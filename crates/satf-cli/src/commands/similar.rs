@@ -3,6 +3,7 @@
 use satf::models::Registry;
 use serde_json::{Value, json};
 
+use super::files::Files;
 use super::items::Items;
 use crate::args::SimilarArguments;
 use crate::table;
@@ -13,6 +14,7 @@ pub(crate) fn run(
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
+    Files::default().reading("--titles", arguments.titles.as_ref()).check_distinct()?;
     let model = super::load(&arguments.model, registry)?;
     let items = Items::new(&model, arguments.titles.as_deref())?;
     let item = items.find("ITEM", &arguments.item)?;

@@ -266,8 +266,25 @@ fn parse_date_time(text: &str) -> Option<i128> {
     }
     match text.parse::<jiff::Timestamp>() {
         Ok(time) => Some(time.as_nanosecond()),
-        Err(_) => parse_local(text),
+        // No zone, or a moment so early or late that some zone has no date for it.
+        Err(_) => match split_offset(text) {
+            Some((local, seconds)) => Some(parse_local(local)? - i128::from(seconds) * 1_000_000_000),
+            None => parse_local(text),
+        },
     }
+}
+
+/// A date-time without its distance from UTC, such as `+02:00`, and this distance in seconds.
+fn split_offset(text: &str) -> Option<(&str, i64)> {
+    let time = text.get(10..)?;
+    let (local, offset) = text.split_at(10 + time.rfind(['+', '-'])?);
+    let digits: String = offset[1..].chars().filter(|&character| character != ':').collect();
+    if !matches!(digits.len(), 2 | 4) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let (hours, minutes) = digits.split_at(2);
+    let seconds = hours.parse::<i64>().ok()? * 3600 + minutes.parse::<i64>().unwrap_or(0) * 60;
+    Some((local.trim_end(), if offset.starts_with('-') { -seconds } else { seconds }))
 }
 
 fn parse_local(text: &str) -> Option<i128> {
@@ -370,6 +387,10 @@ mod tests {
         ] {
             assert_eq!(read(text), Some(time), "{text}");
         }
+        // The last day of the last year has no date in every zone, but its distance from UTC counts.
+        assert_eq!(read("9999-12-31T10:00:00+02:00"), read("9999-12-31T08:00:00Z"));
+        assert_eq!(read("9999-12-31T20:30:00-0200"), read("9999-12-31T22:30:00Z"));
+        assert!(read_with(TimeUnit::Auto, &["9999-12-31T23:59:59-02:00"]).is_err());
         assert_eq!(read("2017-12-17T10:11:12.25"), Some(time + 250_000));
         assert_eq!(read("0000-01-01"), Some(EARLIEST));
         assert_eq!(read("9999-12-31T23:59:59.999999Z"), Some(LATEST));

@@ -3,12 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-use jiff::Span;
-use jiff::tz::TimeZone;
+use jiff::civil::DateTime;
+use jiff::{SignedDuration, Span};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::interactions::Timestamp;
+
+/// Where times are counted from.
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// A length of calendar time. Months and years follow the calendar in UTC: one month before 31 March is the
 /// last day of February.
@@ -69,9 +72,10 @@ impl Offset {
 
     /// The point in time this much earlier, or `None` before the calendar begins.
     pub fn before(self, time: Timestamp) -> Option<Timestamp> {
-        let moment = jiff::Timestamp::from_microsecond(time.0).ok()?.to_zoned(TimeZone::UTC);
+        // Dates of a calendar without zones: the last day of the year 9999 is one of them, and no moment of every zone.
+        let moment = EPOCH.checked_add(SignedDuration::from_micros(time.0)).ok()?;
         let earlier = moment.checked_sub(self.span()?).ok()?;
-        Some(Timestamp(earlier.timestamp().as_microsecond()))
+        i64::try_from(earlier.duration_since(EPOCH).as_micros()).ok().map(Timestamp)
     }
 
     fn span(self) -> Option<Span> {
@@ -151,6 +155,8 @@ mod tests {
         assert_eq!(weeks.before(at("2014-07-23T00:00:00Z")), Some(at("2014-07-02T00:00:00Z")));
         let day: Offset = "1day".parse().unwrap();
         assert_eq!(day.before(Timestamp(0)), Some(Timestamp(-86_400_000_000)));
+        // 9999-12-31T00:00:00Z, which people write for "never".
+        assert_eq!(day.before(Timestamp(253_402_214_400_000_000)), Some(Timestamp(253_402_128_000_000_000)));
     }
 
     #[test]
