@@ -29,7 +29,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use files::Files;
-use satf::data::{FirstRow, LogFormat, ReadReport, read_log};
+use satf::data::{FirstRow, Format, LogFormat, ReadOptions, ReadReport, read_log};
 use satf::interactions::Interactions;
 use satf::model_file::ModelFileError;
 use satf::models::{Registry, crate_with};
@@ -37,13 +37,19 @@ use satf::recommend::Model;
 use serde_json::Value;
 
 use crate::args::LogArguments;
+use crate::misuse::misuse;
 use crate::terminal::Terminal;
-use crate::{hints, table};
+use crate::{escape, hints, table};
 
 /// Reads the log a command was given and says what was skipped.
 fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions, ReadReport)> {
     Files::of_log(log).check_distinct()?;
-    let (interactions, report) = read_log(&log.files, &log.read_options(), terminal)?;
+    let options = log.read_options();
+    if let Some(format) = options.format {
+        check_reading(&options, log.files.iter().map(|path| (path.as_path(), format)))?;
+    }
+    let (interactions, report) = read_log(&log.files, &options, terminal)?;
+    check_reading(&options, report.files.iter().map(|file| (file.path.as_path(), file.format)))?;
     for file in &report.files {
         if let Some(row) = &file.doubtful_first_row {
             warn_of_first_row(&file.path, row);
@@ -60,11 +66,62 @@ fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions
     Ok((interactions, report))
 }
 
-/// Says that times were cut: what happened within a microsecond has no order any more.
+/// An error if an option of reading means nothing to any of the files; a warning if it means something to some.
+fn check_reading<'f>(
+    options: &ReadOptions,
+    files: impl Iterator<Item = (&'f Path, Format)> + Clone,
+) -> anyhow::Result<()> {
+    use Format::{Csv, MovieLens, RecBole, SasRec, Tsv};
+    let has_columns = |format: Format| !matches!(format, MovieLens | SasRec);
+    let has_header = |format: Format| matches!(format, Csv | Tsv);
+    let has_delimiter = |format: Format| matches!(format, Csv | Tsv | RecBole);
+    let given: [(&str, bool, &dyn Fn(Format) -> bool); 5] = [
+        ("--user-column", options.user_column.is_some(), &has_columns),
+        ("--item-column", options.item_column.is_some(), &has_columns),
+        ("--time-column", options.time_column.is_some(), &has_columns),
+        ("--header", options.header.is_some(), &has_header),
+        ("--delimiter", options.delimiter.is_some(), &has_delimiter),
+    ];
+    for (option, _, applies) in given.into_iter().filter(|(_, is_given, _)| *is_given) {
+        let mut others = files.clone().filter(|(_, format)| !applies(*format));
+        let Some((path, format)) = others.next() else { continue };
+        let reason =
+            format!("{option} means nothing for {}, whose format is {}", escape::path(path), format.name());
+        if files.clone().any(|(_, format)| applies(format)) {
+            tracing::warn!("{reason}; it applies to the other files");
+        } else {
+            misuse!("{reason}; hint: leave it out");
+        }
+    }
+    Ok(())
+}
+
+/// Models that keep unfinished training.
+const WITH_CHECKPOINTS: [&str; 1] = ["sasrec"];
+
+/// An error if a folder for unfinished training is given and none of the models keeps any.
+fn check_checkpoints<'m>(
+    folder: Option<&Path>,
+    mut models: impl Iterator<Item = &'m str>,
+) -> anyhow::Result<()> {
+    if let Some(folder) = folder
+        && models.all(|model| !WITH_CHECKPOINTS.contains(&model))
+    {
+        misuse!(
+            "--checkpoints {}: only models that take long to train keep unfinished training ({}), and none of them is asked for; \
+             hint: leave it out",
+            escape::path(folder),
+            WITH_CHECKPOINTS.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// Says that times were rounded: what happened within a microsecond has no order any more.
 fn warn_of_finer_times(times: u64) {
     if times > 0 {
         tracing::warn!(
-            "{} time(s) are finer than a microsecond and are cut to it; events of a user within one are ties",
+            "{} time(s) are finer than a microsecond and are rounded to it; events of a user within one are ties",
             table::count(times as usize)
         );
     }
