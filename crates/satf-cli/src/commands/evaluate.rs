@@ -25,6 +25,7 @@ pub(crate) fn run(
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
+    inputs(arguments).check_distinct()?;
     let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
     let mut models = arguments.models.clone();
@@ -35,6 +36,13 @@ pub(crate) fn run(
     check(arguments, &choices)?;
     let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
     evaluate(arguments, &protocol, choices, terminal).map_err(|error| terminal.explain_stop(error))
+}
+
+/// What is read or kept.
+fn inputs(arguments: &EvaluateArguments) -> Files {
+    Files::of_log(&arguments.log)
+        .reading("--config", arguments.models.config.as_ref())
+        .keeping("--checkpoints", arguments.checkpoints.as_ref())
 }
 
 /// An error if options and models do not go together.
@@ -62,9 +70,7 @@ fn evaluate(
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
     let several = choices.len() > 1;
-    let files = Files::of_log(&arguments.log)
-        .reading("--config", arguments.models.config.as_ref())
-        .keeping("--checkpoints", arguments.checkpoints.as_ref());
+    let files = inputs(arguments);
     let per_event = arguments.per_event.iter();
     per_event
         .flat_map(|path| choices.iter().map(move |choice| per_event_path(path, &choice.label, several)))

@@ -16,6 +16,7 @@ use crate::table;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(arguments: &PlanArguments, registry: &Registry, terminal: &Terminal) -> anyhow::Result<()> {
+    Files::of_log(&arguments.log).reading("--config", arguments.models.config.as_ref()).check_distinct()?;
     if arguments.protocol.seen != SeenPolicy::default() {
         misuse!(
             "--seen {}: a plan is of training, and nothing is ranked; hint: leave it out",
@@ -25,7 +26,6 @@ pub(crate) fn run(arguments: &PlanArguments, registry: &Registry, terminal: &Ter
     let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
     let choices = configure(&arguments.models, shared, registry)?;
-    Files::of_log(&arguments.log).reading("--config", arguments.models.config.as_ref()).check_distinct()?;
     let (log, _) = super::read(&arguments.log, terminal)?;
     let cut = protocol::cut(&protocol, &log)?;
     terminal.finish();

@@ -27,8 +27,10 @@ pub(crate) fn run(
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
+    let files = super::files::of_recommend(arguments);
+    files.check_distinct()?;
     check(arguments)?;
-    super::files::of_recommend(arguments).check()?;
+    files.check()?;
     let model = super::load(&arguments.model, registry)?;
     let items = Items::new(&model, arguments.titles.as_deref())?;
     let prepared = model.prepare(&request(arguments, &items)?)?;

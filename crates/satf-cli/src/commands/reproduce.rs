@@ -20,6 +20,7 @@ pub(crate) fn run(
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
     let ReproduceArguments { data, out, .. } = arguments;
+    Files::default().reading("--suite", arguments.suite.as_ref()).check_distinct()?;
     let mut suite = match &arguments.suite {
         Some(path) => Suite::read(path, registry, &StopRequests)?,
         None => Suite::of_paper(registry),

@@ -33,6 +33,7 @@ pub(crate) fn run(
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
+    files(arguments).check_distinct()?;
     let preset = arguments.preset.as_deref().map(|name| registry.preset(name.trim()));
     let preset = preset.transpose().on_command_line()?;
     let protocol = preset.map(|preset| preset.protocol);
@@ -57,12 +58,7 @@ fn train(
     ties: TiePolicy,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
-    Files::of_log(&arguments.log)
-        .reading("--config", arguments.config.as_ref())
-        .writing("--output", Some(&arguments.output))
-        .keeping("--checkpoints", arguments.checkpoints.as_ref())
-        .check()?;
-
+    files(arguments).check()?;
     let (log, _) = super::read(&arguments.log, terminal)?;
     let timeline = Timeline::new(&log, ties, arguments.seed);
     super::protocol::tell(Warning::of_ties(&timeline).as_slice());
@@ -121,6 +117,13 @@ fn train(
     }
     tracing::info!("trained in {seconds:.2} s");
     table::print(&describe(&model, arguments, bytes))
+}
+
+fn files(arguments: &TrainArguments) -> Files {
+    Files::of_log(&arguments.log)
+        .reading("--config", arguments.config.as_ref())
+        .writing("--output", Some(&arguments.output))
+        .keeping("--checkpoints", arguments.checkpoints.as_ref())
 }
 
 fn choose(arguments: &TrainArguments, max_len: Option<usize>, registry: &Registry) -> anyhow::Result<Choice> {

@@ -30,6 +30,7 @@ const USUAL_PATIENCE: usize = 2;
 const USUAL_TRIALS: usize = 30;
 
 pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Terminal) -> anyhow::Result<()> {
+    let options = &arguments.search;
     if let Some(TuneCommand::Status { study, json }) = &arguments.command {
         keeping_study(Files::default(), "DIR", study).check_distinct()?;
         let status = Status::read(study)?;
@@ -38,6 +39,10 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
         } else {
             table::print(&report::status(&status, registry))
         };
+    }
+    match &options.study {
+        Some(folder) => check_files(arguments, folder)?,
+        None => inputs(arguments).check_distinct()?,
     }
     if arguments.protocol.on == PartArgument::Validation {
         misuse!(
@@ -50,7 +55,6 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
     let keys = keys_set(&arguments.models)?;
     check_keys(&asked, &keys)?;
     let Asked { entry, settings, .. } = asked;
-    let options = &arguments.search;
     if let (Some(patience), None) = (options.patience, entry.iterations_key()) {
         misuse!("--patience {patience}: {} is not trained in iterations; hint: leave it out", entry.name);
     }
@@ -62,7 +66,6 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
         space.pin(&key, value.on_command_line()?.clone());
     }
     space.check(&entry)?;
-    options.study.iter().try_for_each(|folder| check_files(arguments, folder))?;
 
     let (log, _) = super::read(&arguments.log, terminal)?;
     let cut = protocol::cut(&protocol, &log)?;
@@ -152,12 +155,16 @@ fn keeping_study(files: Files, option: &'static str, folder: &Path) -> Files {
     files.keeping(option, Some(Study::all_checkpoints(folder)))
 }
 
+/// What is read.
+fn inputs(arguments: &TuneArguments) -> Files {
+    Files::of_log(&arguments.log)
+        .reading("--config", arguments.models.config.as_ref())
+        .reading("--space", arguments.search.space.as_deref().filter(|space| is_file_of_space(space)))
+}
+
 /// An error if the study would write over something that is read.
 fn check_files(arguments: &TuneArguments, folder: &Path) -> anyhow::Result<()> {
-    let files = Files::of_log(&arguments.log)
-        .reading("--config", arguments.models.config.as_ref())
-        .reading("--space", arguments.search.space.as_deref().filter(|space| is_file_of_space(space)));
-    let files = files.keeping("--study", Some(Study::all_checkpoints(folder)));
+    let files = inputs(arguments).keeping("--study", Some(Study::all_checkpoints(folder)));
     let written = Study::files(folder).into_iter();
     written.fold(files, |files, path| files.writing("--study", Some(path))).check_distinct()
 }
