@@ -46,10 +46,11 @@ fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions
     Files::of_log(log).check_distinct()?;
     let options = log.read_options();
     if let Some(format) = options.format {
-        check_reading(&options, log.files.iter().map(|path| (path.as_path(), format)))?;
+        check_reading(&options, &log.files.iter().map(|path| (path.as_path(), format)).collect::<Vec<_>>())?;
     }
     let (interactions, report) = read_log(&log.files, &options, terminal)?;
-    check_reading(&options, report.files.iter().map(|file| (file.path.as_path(), file.format)))?;
+    let files: Vec<_> = report.files.iter().map(|file| (file.path.as_path(), file.format)).collect();
+    check_reading(&options, &files)?;
     for file in &report.files {
         if let Some(row) = &file.doubtful_first_row {
             warn_of_first_row(&file.path, row);
@@ -67,31 +68,30 @@ fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions
 }
 
 /// An error if an option of reading means nothing to any of the files; a warning if it means something to some.
-fn check_reading<'f>(
-    options: &ReadOptions,
-    files: impl Iterator<Item = (&'f Path, Format)> + Clone,
-) -> anyhow::Result<()> {
+fn check_reading(options: &ReadOptions, files: &[(&Path, Format)]) -> anyhow::Result<()> {
     use Format::{Csv, MovieLens, RecBole, SasRec, Tsv};
-    let has_columns = |format: Format| !matches!(format, MovieLens | SasRec);
-    let has_header = |format: Format| matches!(format, Csv | Tsv);
-    let has_delimiter = |format: Format| matches!(format, Csv | Tsv | RecBole);
-    let given: [(&str, bool, &dyn Fn(Format) -> bool); 5] = [
-        ("--user-column", options.user_column.is_some(), &has_columns),
-        ("--item-column", options.item_column.is_some(), &has_columns),
-        ("--time-column", options.time_column.is_some(), &has_columns),
-        ("--header", options.header.is_some(), &has_header),
-        ("--delimiter", options.delimiter.is_some(), &has_delimiter),
+    let without_columns = &[MovieLens, SasRec][..];
+    let others_than =
+        |formats: &[Format]| Format::ALL.into_iter().filter(|other| !formats.contains(other)).collect();
+    let without_header: Vec<Format> = others_than(&[Csv, Tsv]);
+    let without_delimiter: Vec<Format> = others_than(&[Csv, Tsv, RecBole]);
+    let given = [
+        ("--user-column", options.user_column.is_some(), without_columns),
+        ("--item-column", options.item_column.is_some(), without_columns),
+        ("--time-column", options.time_column.is_some(), without_columns),
+        ("--header", options.header.is_some(), &without_header),
+        ("--delimiter", options.delimiter.is_some(), &without_delimiter),
     ];
-    for (option, _, applies) in given.into_iter().filter(|(_, is_given, _)| *is_given) {
-        let mut others = files.clone().filter(|(_, format)| !applies(*format));
-        let Some((path, format)) = others.next() else { continue };
+    for (option, _, without) in given.into_iter().filter(|(_, is_given, _)| *is_given) {
+        let (others, served): (Vec<_>, Vec<_>) =
+            files.iter().partition(|(_, format)| without.contains(format));
+        let Some((path, format)) = others.first() else { continue };
         let reason =
             format!("{option} means nothing for {}, whose format is {}", escape::path(path), format.name());
-        if files.clone().any(|(_, format)| applies(format)) {
-            tracing::warn!("{reason}; it applies to the other files");
-        } else {
+        if served.is_empty() {
             misuse!("{reason}; hint: leave it out");
         }
+        tracing::warn!("{reason}; it applies to the other files");
     }
     Ok(())
 }

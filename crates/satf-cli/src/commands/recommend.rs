@@ -201,7 +201,7 @@ fn many(
         terminal.give_way_to_output();
     }
     let mut histories = UserHistories::open(histories, prepared.model().catalog(), &reading, terminal)?;
-    super::check_reading(&reading.reading, std::iter::once((histories.path(), histories.format())))?;
+    super::check_reading(&reading.reading, &[(histories.path(), histories.format())])?;
     let report = write(arguments, items, prepared, &mut histories, terminal)?;
     if let Some(row) = histories.doubtful_first_row() {
         super::warn_of_first_row(histories.path(), row);

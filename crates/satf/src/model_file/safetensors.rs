@@ -9,6 +9,7 @@
 //! Whatever a file says is checked against what it holds: tensors lie one behind the other from the first byte after the header to the
 //! last of the file, and each has the bytes that its shape needs.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
@@ -76,11 +77,12 @@ impl<'de> Deserialize<'de> for Header {
                         if metadata.replace(texts).is_some() {
                             return Err(unique_keys::repeated(METADATA));
                         }
-                    } else if tensors.contains_key(&name) {
-                        return Err(unique_keys::repeated(&name));
-                    } else {
-                        tensors.insert(name, entries.next_value()?);
+                        continue;
                     }
+                    match tensors.entry(name) {
+                        Entry::Occupied(known) => return Err(unique_keys::repeated(known.key())),
+                        Entry::Vacant(free) => free.insert(entries.next_value()?),
+                    };
                 }
                 Ok(Header { metadata: metadata.unwrap_or_default(), tensors })
             }
