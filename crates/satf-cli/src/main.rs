@@ -12,6 +12,7 @@ mod table;
 mod terminal;
 mod threads;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use args::{Arguments, Command};
@@ -95,7 +96,17 @@ fn registry() -> Registry {
 fn refuse(error: clap::Error) -> ! {
     // The message repeats words, which may come from names of files: it is made again, of words that do no harm.
     let words = std::env::args_os().map(|word| escape::value(&excerpt(&word.to_string_lossy())).into_owned());
-    Arguments::try_parse_from(words).err().unwrap_or(error).exit()
+    let error = Arguments::try_parse_from(words).err().unwrap_or(error);
+    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    if let Err(cause) = printed
+        && !error.use_stderr()
+        && cause.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        // Nothing is left to tell it to if stderr is gone.
+        let _ = writeln!(std::io::stderr(), "error: {}: {cause}", table::STANDARD_OUTPUT);
+        std::process::exit(1)
+    }
+    std::process::exit(error.exit_code())
 }
 
 /// The Parquet decoder answers some damaged files with a panic. The library makes an error of it; what the panic itself would

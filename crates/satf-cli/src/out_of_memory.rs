@@ -90,6 +90,7 @@ extern "C" fn end(_signal: std::ffi::c_int) {
     use std::sync::atomic::AtomicBool;
 
     use nix::libc;
+    use satf::byte_size::ByteSize;
 
     static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
@@ -116,9 +117,9 @@ extern "C" fn end(_signal: std::ffi::c_int) {
         // A line that is too long is cut.
         let _ = writeln!(
             line,
-            "\nerror: memory ran out, {:.1} MiB more were refused; {rest}; hint: give the program more memory (ulimit -v, the limit of \
+            "\nerror: memory ran out, {} more were refused; {rest}; hint: give the program more memory (ulimit -v, the limit of \
              its container), or fewer --threads",
-            bytes as f64 / f64::from(1 << 20)
+            ByteSize(bytes as u64)
         );
         let length = line.position() as usize;
         #[allow(unsafe_code, reason = "the usual ways to write take locks")]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ const CLEAR: &str = "\r\x1b[K";
 
 /// What is shown of the stage that the work is in.
 pub(crate) struct Progress {
-    is_shown: bool,
+    is_shown: AtomicBool,
     /// Steps done. Threads count here and meet nowhere else.
     done: AtomicU64,
     /// Milliseconds after `started` at which it was drawn last.
@@ -45,7 +45,7 @@ impl Progress {
         let began = Instant::now();
         let stage = Stage { name: String::new(), total: 0, began, turns: 0, is_drawn: false };
         Progress {
-            is_shown,
+            is_shown: AtomicBool::new(is_shown),
             done: AtomicU64::new(0),
             drawn: AtomicU64::new(0),
             started: began,
@@ -54,7 +54,13 @@ impl Progress {
     }
 
     pub(crate) fn is_hidden(&self) -> bool {
-        !self.is_shown
+        !self.is_shown.load(Ordering::Relaxed)
+    }
+
+    /// The line goes for good.
+    pub(crate) fn hide(&self) {
+        self.is_shown.store(false, Ordering::Relaxed);
+        self.finish();
     }
 
     /// Another stage begins, of so many steps; 0 if nobody knows.
@@ -68,7 +74,7 @@ impl Progress {
     /// So many more steps are done.
     pub(crate) fn advance(&self, steps: u64) {
         self.done.fetch_add(steps, Ordering::Relaxed);
-        if !self.is_shown || self.since_start().saturating_sub(self.drawn.load(Ordering::Relaxed)) < 100 {
+        if self.is_hidden() || self.since_start().saturating_sub(self.drawn.load(Ordering::Relaxed)) < 100 {
             return;
         }
         // Whoever finds another one drawing need not wait.
@@ -102,7 +108,7 @@ impl Progress {
     }
 
     fn draw(&self, stage: &mut Stage) {
-        if !self.is_shown {
+        if self.is_hidden() {
             return;
         }
         self.drawn.store(self.since_start(), Ordering::Relaxed);
@@ -180,5 +186,10 @@ mod tests {
         let mut is_written = false;
         hidden.suspend(|| is_written = true);
         assert!(is_written);
+        let shown = Progress::new(true);
+        shown.lock().is_drawn = true;
+        shown.hide();
+        shown.begin("reading".to_owned(), 10);
+        assert!(shown.is_hidden() && !shown.lock().is_drawn);
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,19 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::progress::Progress;
 use crate::{escape, signals};
+
+/// Whether nothing may be said: stderr goes to a file that must not change.
+static IS_SILENT: AtomicBool = AtomicBool::new(false);
+
+/// Nothing is said from now on.
+pub(crate) fn silence() {
+    IS_SILENT.store(true, Ordering::Relaxed);
+}
+
+/// Whether the terminal knows no escapes, with which a line of progress is cleared.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
 
 /// What commands talk through.
 #[derive(Clone)]
@@ -48,7 +62,7 @@ const UNSAID: [&str; 3] = ["product_share", "operations", "gflops"];
 impl Terminal {
     /// Sets up progress, warnings and, if `stops`, requests to stop for the whole process.
     pub(crate) fn install(quiet: bool, verbose: bool, stops: bool) -> Self {
-        let shown = !quiet && std::io::stderr().is_terminal();
+        let shown = !quiet && std::io::stderr().is_terminal() && !is_dumb();
         let bar = Arc::new(Progress::new(shown));
         let last_line = Arc::new(Mutex::new(Instant::now()));
         let terminal = Terminal { bar, quiet, last_line, kept: None, written: Arc::default() };
@@ -96,6 +110,9 @@ impl Terminal {
 
     /// A message on stderr, above the progress.
     pub(crate) fn say(&self, line: &str) {
+        if IS_SILENT.load(Ordering::Relaxed) {
+            return;
+        }
         let line = shortened(line);
         let line = escape::message(&line);
         self.bar.suspend(|| {
@@ -110,6 +127,13 @@ impl Terminal {
             tracing::debug!("{line}");
         } else {
             self.say(line);
+        }
+    }
+
+    /// What is printed next goes to this very terminal, so no progress is shown beside it.
+    pub(crate) fn give_way_to_output(&self) {
+        if std::io::stdout().is_terminal() {
+            self.bar.hide();
         }
     }
 

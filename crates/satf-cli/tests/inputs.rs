@@ -26,7 +26,11 @@ fn times_finer_than_a_microsecond_are_told_of() {
     ] {
         let (tied, said) = stats(rows);
         assert_eq!(tied, 2, "{rows}");
-        assert!(said.contains("2 time(s) are finer than a microsecond") && said.contains("ties"), "{said}");
+        assert!(
+            said.contains("2 time(s) are finer than a microsecond and are rounded to it")
+                && said.contains("ties"),
+            "{said}"
+        );
     }
     let (_, said) = stats("1,a,1500000000000000000\n1,b,1500000000000001000\n");
     assert_eq!(said, "");
@@ -156,6 +160,38 @@ fn one_user_tells_nothing_of_others() {
     // Taken one by one they do.
     let (events, said) = metric(compared(&first, &second, &["--json", "--unit", "event"]));
     assert!(events["interval"].is_array() && said.is_empty(), "{events} {said}");
+}
+
+#[test]
+fn one_event_has_no_interval_and_says_why() {
+    for options in [&[][..], &["--unit", "event"]] {
+        let outcome = compared(&[("1", "0")], &[("1", "1")], options);
+        assert!(outcome.code == 0 && outcome.stdout.contains("none"), "{}", outcome.stdout);
+        assert!(
+            outcome.stderr.contains("one event tells nothing of others: there is no interval"),
+            "{}",
+            outcome.stderr
+        );
+    }
+}
+
+#[test]
+fn metrics_of_one_file_are_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, metric: &str| {
+        let path = folder.path().join(name);
+        let header = format!("user_id,item_id,timestamp,NDCG@10,{metric}\n");
+        fs::write(&path, header + "1,a,3,0,1\n2,a,3,1,1\n3,a,3,1,0\n").unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (first, second) = (write("first.csv", "HR@10"), write("second.csv", "NDCG@20"));
+    let outcome = satf(&["compare", &first, &second, "--draws", "200", "--json"]);
+    for part in ["second.csv has no HR@10, which", "first.csv has no NDCG@20, which"] {
+        assert!(outcome.stderr.contains(part), "{}", outcome.stderr);
+    }
+    let report: Value = serde_json::from_str(&outcome.succeeds()).unwrap();
+    assert_eq!(report["comparisons"][0]["metrics_of_one_file"], serde_json::json!(["HR@10", "NDCG@20"]));
+    assert_eq!(report["comparisons"][0]["metrics"].as_object().unwrap().len(), 1);
 }
 
 #[test]

@@ -157,7 +157,6 @@ fn no_two_outputs_are_one_file() {
         &["twice", "--png"],
     );
     place.refuses("inspect %/shop.satf --svg %/deep/curve --png %/curve", "shop.satf", &["twice", "--svg"]);
-    place.refuses("evaluate %/log.csv --model mp,mp --per-event %/scores.csv", "log.csv", &["twice"]);
     // The names that several models make of one name count.
     symlink("log.csv", place.path("scores.mp.csv")).unwrap();
     let line = "evaluate %/log.csv --model mp,random --per-event %/scores.csv";

@@ -213,8 +213,8 @@ impl Config {
         let mut table = match file {
             None => Table::new(),
             Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| ConfigError::of(format!("{}: {error}", path.display())))?;
+                let text = satf::data::read_configuration(path, &())
+                    .map_err(|error| ConfigError::of(error.to_string()))?;
                 text.parse::<Table>()
                     .map_err(|error| ConfigError::of(format!("{}: {error}", path.display())))?
             }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use axum::http::{HeaderMap, header};
+use satf::data::DataError;
 
 /// What a key allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,8 +39,12 @@ impl Keys {
             }
         }
         if let Some(path) = file {
-            match std::fs::read_to_string(path) {
-                Err(error) => faults.push(format!("keys: {}: {error}", path.display())),
+            match satf::data::read_configuration(path, &()) {
+                // What is not text may be part of a key: only its place is told.
+                Err(DataError::BadRow { position, expected, .. }) => {
+                    faults.push(format!("keys: {}: {position}: expected {expected}", path.display()));
+                }
+                Err(error) => faults.push(format!("keys: {error}")),
                 Ok(text) => {
                     for (number, line) in (1..).zip(text.lines()) {
                         if let Err(fault) = keys.add_line(line) {

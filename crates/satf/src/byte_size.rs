@@ -24,16 +24,21 @@ impl ByteSize {
     }
 
     fn rounded(self, decimals: usize) -> String {
-        match UNITS.into_iter().find(|(power, _)| self.0 >> power > 0) {
-            Some((power, unit)) => format!("{:.decimals$} {unit}", self.0 as f64 / (1u64 << power) as f64),
-            None => format!("{} bytes", self.0),
-        }
+        format!("{self:.decimals$}")
     }
 }
 
 impl fmt::Display for ByteSize {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.rounded(1))
+        // No memory is asked for: it may have run out.
+        let decimals = formatter.precision().unwrap_or(1);
+        match UNITS.into_iter().find(|(power, _)| self.0 >> power > 0) {
+            Some((power, unit)) => {
+                write!(formatter, "{:.decimals$} {unit}", self.0 as f64 / (1u64 << power) as f64)
+            }
+            None if self.0 == 1 => formatter.write_str("1 byte"),
+            None => write!(formatter, "{} bytes", self.0),
+        }
     }
 }
 
@@ -43,10 +48,19 @@ mod tests {
 
     #[test]
     fn sizes_have_units() {
-        let shown = [0, 12, 1023, 1536, 30 << 20, 2_040_109_465, 3 << 40, u64::MAX]
+        let shown = [0, 1, 12, 1023, 1536, 30 << 20, 2_040_109_465, 3 << 40, u64::MAX]
             .map(|bytes| ByteSize(bytes).to_string());
-        let expected =
-            ["0 bytes", "12 bytes", "1023 bytes", "1.5 KiB", "30.0 MiB", "1.9 GiB", "3.0 TiB", "16.0 EiB"];
+        let expected = [
+            "0 bytes",
+            "1 byte",
+            "12 bytes",
+            "1023 bytes",
+            "1.5 KiB",
+            "30.0 MiB",
+            "1.9 GiB",
+            "3.0 TiB",
+            "16.0 EiB",
+        ];
         assert_eq!(shown, expected);
     }
 

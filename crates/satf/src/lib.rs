@@ -60,6 +60,7 @@ pub mod recommend;
 #[doc(hidden)]
 pub mod tensor;
 pub mod tune;
+mod unique_keys;
 
 #[doc(inline)]
 pub use data::{EventTime, LogBuilder, ReadOptions, read_log};

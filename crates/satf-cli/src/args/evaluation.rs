@@ -84,8 +84,8 @@ pub(crate) struct EvaluateArguments {
     /// and validation sets with the best number of iterations
     #[arg(long, value_name = "METRIC", num_args = 0..=1, default_missing_value = "NDCG@10")]
     pub(crate) early_stopping: Option<Metric>,
-    /// Stop after this many iterations without improvement
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    /// With --early-stopping, stop after this many iterations without improvement
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "early_stopping", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) patience: usize,
     /// Save unfinished training in this folder and resume from it, for models that take long to train (sasrec)
     #[arg(long, value_name = "DIR")]
@@ -130,7 +130,11 @@ pub(crate) struct CompareArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(mut_arg("model", |model| model.required_unless_present("preset")), after_help = "Examples:
+#[command(
+    mut_arg("model", |model| model.required_unless_present("preset")),
+    // Nothing is ranked.
+    mut_arg("seen", |seen| seen.hide(true)),
+    after_help = "Examples:
   satf plan log.parquet --model la-satf
   satf plan amz-beauty.csv.gz --preset la-satf/amz-b --memory 1GiB")]
 pub(crate) struct PlanArguments {

@@ -46,7 +46,7 @@ pub(crate) struct ReadingArguments {
     #[arg(long, value_name = "UNIT", value_enum, default_value_t = TimeUnitArgument::Auto)]
     time_unit: TimeUnitArgument,
     /// The log has no times: its rows are in the order of time
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["time_column", "time_unit"])]
     order_is_time: bool,
     /// Type of the user ids
     #[arg(long, value_name = "TYPE", value_enum, default_value_t = IdTypeArgument::Auto)]
@@ -66,6 +66,29 @@ impl LogArguments {
 }
 
 impl ReadingArguments {
+    /// The first option that is given, by name.
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
+        let given = [
+            ("--format", self.format.is_some()),
+            ("--user-column", self.user_column.is_some()),
+            ("--item-column", self.item_column.is_some()),
+            ("--time-column", self.time_column.is_some()),
+            ("--header", self.header.is_some()),
+            ("--delimiter", self.delimiter.is_some()),
+            ("--time-unit", self.time_unit != TimeUnitArgument::Auto),
+            ("--order-is-time", self.order_is_time),
+            ("--user-type", self.user_type != IdTypeArgument::Auto),
+            ("--item-type", self.has_item_type()),
+            ("--skip-bad-rows", self.skip_bad_rows > 0),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
+    /// Whether the type of items is given.
+    pub(crate) fn has_item_type(&self) -> bool {
+        self.item_type != IdTypeArgument::Auto
+    }
+
     pub(crate) fn read_options(&self) -> ReadOptions {
         ReadOptions {
             format: self.format,
@@ -164,7 +187,7 @@ pub(crate) struct GenerateArguments {
     pub(crate) seed: u64,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TimeUnitArgument {
     Auto,
     Seconds,
@@ -185,7 +208,7 @@ impl From<TimeUnitArgument> for TimeUnit {
     }
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum IdTypeArgument {
     Auto,
     Integer,

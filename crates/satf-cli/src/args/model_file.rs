@@ -46,9 +46,9 @@ pub(crate) struct TrainArguments {
     /// Measure the model on the newest part of the log first, such as 3weeks
     #[arg(long, value_name = "OFFSET")]
     pub(crate) validate: Option<Offset>,
-    /// With --validate, stop after this many iterations without improvement
-    #[arg(long, value_name = "N", default_value_t = 3, requires = "validate", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
-    pub(crate) patience: usize,
+    /// With --validate, stop after this many iterations without improvement [default: 3]
+    #[arg(long, value_name = "N", requires = "validate", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) patience: Option<usize>,
     /// Save unfinished training in this folder and resume from it, for models that take long to train (sasrec)
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoints: Option<PathBuf>,
@@ -134,7 +134,7 @@ pub(crate) struct RecommendArguments {
     #[command(flatten)]
     pub(crate) reading: ReadingArguments,
     /// Column of whole histories [default: by name, such as history]
-    #[arg(long, value_name = "COLUMN", help_heading = "Reading")]
+    #[arg(long, value_name = "COLUMN", help_heading = "Reading", conflicts_with_all = ["item_column", "time_column", "time_unit", "order_is_time"])]
     pub(crate) history_column: Option<String>,
     /// Memory for rows of --histories that wait for others of their user; beyond it they are sorted in temporary files, unless the rows
     /// of each user are adjacent [default: 128MiB]

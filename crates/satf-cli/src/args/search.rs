@@ -72,8 +72,8 @@ pub(crate) enum TuneCommand {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Search")]
 pub(crate) struct SearchArguments {
-    /// The search space: its name (paper, paper-long, small, default), or a TOML file [default: paper, or default
-    /// for models that are not in the paper]
+    /// The search space: its name (paper, paper-long, small, default), or a TOML file, whose name ends in .toml or has a / in it
+    /// [default: paper, or default for models that are not in the paper]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) space: Option<PathBuf>,
     /// How it is searched: random (without replacement), tpe or exhaustive
@@ -91,9 +91,9 @@ pub(crate) struct SearchArguments {
     /// The metric to maximise on the validation set
     #[arg(long, value_name = "METRIC", default_value = "NDCG@10")]
     pub(crate) metric: Metric,
-    /// Stop after this many iterations without improvement
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
-    pub(crate) patience: usize,
+    /// Stop iterative models after this many iterations without improvement [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) patience: Option<usize>,
     /// Folder of the study [default: satf-studies/LOG.MODEL.SPACE.HASH, by what is asked]
     #[arg(long, value_name = "DIR")]
     pub(crate) study: Option<PathBuf>,

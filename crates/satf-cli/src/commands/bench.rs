@@ -10,12 +10,14 @@ use satf::interactions::Interactions;
 use satf_server::load::{Load, LoadReport, Quantiles, load, request};
 use serde_json::json;
 
+use super::files::Files;
 use crate::args::{BenchArguments, BenchCommand, BenchServeArguments};
 use crate::table;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(arguments: &BenchArguments, terminal: &Terminal) -> anyhow::Result<()> {
     let BenchCommand::Serve(arguments) = &arguments.command;
+    Files::of_log(&arguments.log).keeping("--model", arguments.model.as_ref()).check_distinct()?;
     let (log, _) = super::read(&arguments.log, terminal)?;
     let bodies = bodies(&log, arguments)?;
     drop(log);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use satf::evaluate::{CompareOptions, Difference, PerEvent, ResampleUnit, compare};
+use satf::evaluate::{CompareOptions, Difference, Metric, PerEvent, ResampleUnit, compare};
 use satf::monitor::Cancelled;
 use serde_json::{Map, Value, json};
 
@@ -34,12 +34,26 @@ pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::
                 path.display()
             );
         }
+        for (metrics, only, other) in
+            [(&paired.only_first, base_path, path), (&paired.only_second, path, base_path)]
+        {
+            if !metrics.is_empty() {
+                tracing::warn!(
+                    "{} has no {}, which {} has: left out",
+                    escape::path(other),
+                    listed(metrics),
+                    escape::path(only)
+                );
+            }
+        }
         let events = paired.users.len();
         let groups = match unit {
             ResampleUnit::User => paired.users.clone(),
             ResampleUnit::Event => (0..events).collect(),
         };
-        if events > 1 && groups.iter().all(|group| *group == 0) {
+        if events == 1 {
+            tracing::warn!("one event tells nothing of others: there is no interval");
+        } else if groups.iter().all(|group| *group == 0) {
             tracing::warn!(
                 "all {} events are of one user, which tells nothing of others: there is no interval; hint: --unit event",
                 table::count(events)
@@ -59,6 +73,7 @@ pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::
             .collect::<Result<_, serde_json::Error>>()?;
         reports.push(json!({
             "file": path_to_json(path), "events": events, "unpaired": paired.unpaired, "metrics": metrics,
+            "metrics_of_one_file": paired.only_first.iter().chain(&paired.only_second).map(ToString::to_string).collect::<Vec<_>>(),
         }));
     }
     terminal.finish();
@@ -72,6 +87,10 @@ pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::
         }));
     }
     table::print(text.trim_end())
+}
+
+fn listed(metrics: &[Metric]) -> String {
+    metrics.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn files(arguments: &CompareArguments) -> Files {

@@ -1,9 +1,12 @@
 //! `satf evaluate`: the past trains, the future judges.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use satf::evaluate::write_per_event;
-use satf::experiment::{Cut, EarlyStopping, Run, RunOptions, SharedKeys, Stopped, run as run_model};
+use satf::experiment::{
+    Choice, Cut, EarlyStopping, Protocol, Run, RunOptions, SharedKeys, Stopped, run as run_model,
+};
 use satf::models::{DEFAULT_MODEL, Registry};
 use satf::monitor::Monitor;
 use serde_json::{Map, Value, json};
@@ -13,6 +16,7 @@ use super::files::Files;
 use super::protocol;
 use super::settings::configure;
 use crate::args::EvaluateArguments;
+use crate::misuse::misuse;
 use crate::table;
 use crate::terminal::Terminal;
 
@@ -21,11 +25,7 @@ pub(crate) fn run(
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
-    let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
-    evaluate(arguments, registry, terminal).map_err(|error| terminal.explain_stop(error))
-}
-
-fn evaluate(arguments: &EvaluateArguments, registry: &Registry, terminal: &Terminal) -> anyhow::Result<()> {
+    inputs(arguments).check_distinct()?;
     let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
     let mut models = arguments.models.clone();
@@ -33,8 +33,44 @@ fn evaluate(arguments: &EvaluateArguments, registry: &Registry, terminal: &Termi
         models.model.push(DEFAULT_MODEL.to_owned());
     }
     let choices = configure(&models, shared, registry)?;
+    check(arguments, &choices)?;
+    let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
+    evaluate(arguments, &protocol, choices, terminal).map_err(|error| terminal.explain_stop(error))
+}
+
+/// What is read or kept.
+fn inputs(arguments: &EvaluateArguments) -> Files {
+    Files::of_log(&arguments.log)
+        .reading("--config", arguments.models.config.as_ref())
+        .keeping("--checkpoints", arguments.checkpoints.as_ref())
+}
+
+/// An error if options and models do not go together.
+fn check(arguments: &EvaluateArguments, choices: &[Choice]) -> anyhow::Result<()> {
+    super::check_checkpoints(
+        arguments.checkpoints.as_deref(),
+        choices.iter().map(|choice| choice.entry.name),
+    )?;
+    let mut labels = HashSet::new();
+    if arguments.per_event.is_some()
+        && let Some(choice) = choices.iter().find(|choice| !labels.insert(&choice.label))
+    {
+        misuse!(
+            "--per-event: the model {} is given twice, and one file would be written twice; hint: name it once",
+            choice.label
+        );
+    }
+    Ok(())
+}
+
+fn evaluate(
+    arguments: &EvaluateArguments,
+    protocol: &Protocol,
+    choices: Vec<Choice>,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
     let several = choices.len() > 1;
-    let files = Files::of_log(&arguments.log).reading("--config", arguments.models.config.as_ref());
+    let files = inputs(arguments);
     let per_event = arguments.per_event.iter();
     per_event
         .flat_map(|path| choices.iter().map(move |choice| per_event_path(path, &choice.label, several)))
@@ -42,7 +78,7 @@ fn evaluate(arguments: &EvaluateArguments, registry: &Registry, terminal: &Termi
         .check()?;
 
     let (log, _) = super::read(&arguments.log, terminal)?;
-    let cut = protocol::cut(&protocol, &log)?;
+    let cut = protocol::cut(protocol, &log)?;
     let options = RunOptions {
         cutoffs: arguments.at.clone(),
         unit: arguments.unit.into(),

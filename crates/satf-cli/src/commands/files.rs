@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use satf::data::{FileIdentity, check_writable};
 
 use crate::args::{Listed, LogArguments, RecommendArguments};
-use crate::escape;
+use crate::{escape, table, terminal};
 
 /// Standard input under the name that a system may have for it.
 const STANDARD_INPUT: &str = "/dev/stdin";
@@ -16,6 +16,31 @@ const STANDARD_INPUT: &str = "/dev/stdin";
 pub(crate) struct Files {
     read: Vec<(&'static str, PathBuf)>,
     written: Vec<(&'static str, PathBuf)>,
+    kept: Vec<(&'static str, PathBuf)>,
+}
+
+/// Where a command prints.
+#[derive(Clone, Copy)]
+enum Stream {
+    Output,
+    Error,
+}
+
+impl Stream {
+    fn name(self) -> &'static str {
+        match self {
+            Stream::Output => table::STANDARD_OUTPUT,
+            Stream::Error => "standard error",
+        }
+    }
+
+    /// The file that it goes to, if it is one.
+    fn identity(self) -> Option<FileIdentity> {
+        match self {
+            Stream::Output => FileIdentity::of_stdout(),
+            Stream::Error => FileIdentity::of_stderr(),
+        }
+    }
 }
 
 impl Files {
@@ -33,6 +58,12 @@ impl Files {
     /// A file is written, if it is given.
     pub(crate) fn writing(mut self, option: &'static str, path: Option<impl AsRef<Path>>) -> Self {
         self.written.extend(path.map(|path| (option, path.as_ref().to_owned())));
+        self
+    }
+
+    /// A file, or whatever lies in a folder and in those within it, is kept from run to run.
+    pub(crate) fn keeping(mut self, option: &'static str, path: Option<impl AsRef<Path>>) -> Self {
+        self.kept.extend(path.map(|path| (option, path.as_ref().to_owned())));
         self
     }
 
@@ -64,17 +95,10 @@ impl Files {
 
     /// An error if a file would be lost.
     pub(crate) fn check_distinct(&self) -> anyhow::Result<()> {
+        self.check_streams()?;
         // What is not there to be read is missed by whoever reads it.
         let there = self.read.iter().filter(|(_, path)| path.exists());
         let read: Vec<_> = there.filter_map(identified).collect();
-        if let Some(stdout) = FileIdentity::of_stdout()
-            && let Some((_, option, path)) = read.iter().find(|(identity, ..)| *identity == stdout)
-        {
-            bail!(
-                "standard output is a file that is also read ({}); hint: send it to another file",
-                name(option, path)
-            );
-        }
         let written: Vec<_> = self.written.iter().filter_map(identified).collect();
         for (at, (identity, option, path)) in written.iter().enumerate() {
             let name_of = |(_, option, path): &(FileIdentity, &str, &Path)| name(option, path);
@@ -96,6 +120,45 @@ impl Files {
         }
         Ok(())
     }
+}
+
+impl Files {
+    /// An error if what is printed would go into one of the files.
+    fn check_streams(&self) -> anyhow::Result<()> {
+        for stream in [Stream::Output, Stream::Error] {
+            let Some(identity) = stream.identity() else { continue };
+            let is_it = |path: &Path| FileIdentity::of(path).is_ok_and(|other| other == identity);
+            let among = |files: &[(&'static str, PathBuf)], use_of_it: &'static str| {
+                let found = files.iter().find(|(_, path)| lies_at(path, &is_it));
+                found.map(|(option, path)| format!("{use_of_it} ({})", name(option, path)))
+            };
+            let found = among(&self.read, "read")
+                .or_else(|| among(&self.written, "written"))
+                .or_else(|| among(&self.kept, "kept"));
+            let Some(found) = found else { continue };
+            let message =
+                format!("{} is a file that is also {found}; hint: send it to another file", stream.name());
+            if matches!(stream, Stream::Error) {
+                // To say it there would do the very harm.
+                terminal::silence();
+                let _ = table::print(&format!("error: {message}"));
+            }
+            bail!(message);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file is the one that is looked for, or a folder holds it at any depth.
+fn lies_at(path: &Path, is_it: &dyn Fn(&Path) -> bool) -> bool {
+    if !path.is_dir() {
+        return is_it(path);
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    // Links to folders are not followed: they may lead in circles.
+    entries
+        .map(|entry| entry.path())
+        .any(|entry| if entry.is_symlink() { is_it(&entry) } else { lies_at(&entry, is_it) })
 }
 
 /// A file with its identity, if it has one: a folder that is not there holds no file of anybody.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::args::Listed;
 use crate::escape;
-use crate::misuse::{OnCommandLine, misuse};
+use crate::misuse::{Misuse, OnCommandLine, misuse};
 use crate::signals::StopRequests;
 
 /// Unknown items that are named in a message; the rest is counted.
@@ -153,18 +153,7 @@ impl FilterItems<'_> {
     ) -> anyhow::Result<()> {
         let boosts = match listed {
             Listed::File(path) => read_boosts(path, &StopRequests).with_context(|| option.to_owned())?,
-            Listed::Here(text) => {
-                let parsed = text
-                    .rsplit_once('=')
-                    .and_then(|(item, boost)| Some((item.to_owned(), Boost::parse(boost)?)));
-                let Some(boost) = parsed else {
-                    misuse!(
-                        "{option} {text}: expected ITEM=NUMBER such as tent=0.5, ITEM=*NUMBER such as tent=*1.5, or @FILE; \
-                     numbers are finite, and factors above 0"
-                    );
-                };
-                vec![boost]
-            }
+            Listed::Here(text) => self.boosts_of(option, text)?,
         };
         for (item, boost) in self.find_named(option, boosts)? {
             match boost {
@@ -173,6 +162,34 @@ impl FilterItems<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The boost that a text says, or several between commas. An id that the model knows is not split.
+    fn boosts_of(&self, option: &str, text: &str) -> anyhow::Result<Vec<(String, Boost)>> {
+        let boost = |text: &str| {
+            let (item, boost) = text.rsplit_once('=')?;
+            Some((item.to_owned(), Boost::parse(boost)?)).filter(|(item, _)| !item.trim().is_empty())
+        };
+        let whole = boost(text);
+        let is_several =
+            |item: &str| item.contains('=') && item.contains(',') && self.items.get(item).is_none();
+        if let Some((item, _)) = &whole
+            && !is_several(item)
+        {
+            return Ok(whole.into_iter().collect());
+        }
+        let parts = text.split(',').map(|part| (part, boost(part)));
+        let found = parts.map(|(part, boost)| {
+            boost.ok_or_else(|| {
+                Misuse::because(anyhow::anyhow!(
+                    "{option} {}: expected ITEM=NUMBER such as tent=0.5, ITEM=*NUMBER such as tent=*1.5, or @FILE, found '{}'; \
+                     numbers are finite, and factors above 0; hint: ids with commas go in @FILE",
+                    excerpt(text),
+                    excerpt(part)
+                ))
+            })
+        });
+        found.collect()
     }
 
     /// Finds items and keeps what belongs to them.
@@ -200,17 +217,15 @@ impl FilterItems<'_> {
     }
 }
 
-/// Ids between commas, in a JSON list, or in the lines of `@FILE`. Spaces around them are for the catalogue to judge.
+/// Ids between commas, in a JSON list, or in the lines of `@FILE`, of which blank ones do not count. Spaces around ids are for the
+/// catalogue to judge.
 fn split(option: &str, list: &Listed) -> anyhow::Result<Vec<String>> {
-    let plain = |ids: &mut dyn Iterator<Item = &str>| -> Vec<String> {
-        ids.filter(|id| !id.trim().is_empty()).map(str::to_owned).collect()
-    };
     let list = match list {
         Listed::Here(list) => list,
         Listed::File(path) => {
             let text =
                 read_text(path, &StopRequests).with_context(|| format!("{option} @{}", path.display()))?;
-            return Ok(plain(&mut text.lines()));
+            return Ok(text.lines().filter(|id| !id.trim().is_empty()).map(str::to_owned).collect());
         }
     };
     if list.trim_start().starts_with('[') {
@@ -224,7 +239,13 @@ fn split(option: &str, list: &Listed) -> anyhow::Result<Vec<String>> {
         };
         return ids.into_iter().map(id).collect();
     }
-    Ok(plain(&mut list.split(',')))
+    if list.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    if let Some(at) = list.split(',').position(|id| id.trim().is_empty()) {
+        misuse!("{option} {}: the id at place {} is empty; hint: remove a comma", excerpt(list), at + 1);
+    }
+    Ok(list.split(',').map(str::to_owned).collect())
 }
 
 #[cfg(test)]
@@ -238,7 +259,9 @@ mod tests {
         // A mark of Windows programs, and their ends of lines, are no part of ids.
         std::fs::write(&path, "\u{feff}a b\r\n\n c,d \n").unwrap();
         let here = |list: &str| split("--only", &Listed::Here(list.to_owned()));
-        assert_eq!(here("a b, c,,7").unwrap(), ["a b", " c", "7"]);
+        assert_eq!(here("a b, c,7").unwrap(), ["a b", " c", "7"]);
+        assert!(here("a,,7").unwrap_err().to_string().contains("place 2 is empty"));
+        assert_eq!(here(" ").unwrap(), [""; 0]);
         assert_eq!(here("[\"a, b\", 7]").unwrap(), ["a, b", "7"]);
         assert_eq!(split("--only", &Listed::File(path)).unwrap(), ["a b", " c,d "]);
         assert!(here("[1.5, {}]").unwrap_err().to_string().contains("--only"));

@@ -29,7 +29,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use files::Files;
-use satf::data::{FirstRow, LogFormat, ReadReport, read_log};
+use satf::data::{FirstRow, Format, LogFormat, ReadOptions, ReadReport, read_log};
 use satf::interactions::Interactions;
 use satf::model_file::ModelFileError;
 use satf::models::{Registry, crate_with};
@@ -37,13 +37,20 @@ use satf::recommend::Model;
 use serde_json::Value;
 
 use crate::args::LogArguments;
+use crate::misuse::misuse;
 use crate::terminal::Terminal;
-use crate::{hints, table};
+use crate::{escape, hints, table};
 
 /// Reads the log a command was given and says what was skipped.
 fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions, ReadReport)> {
     Files::of_log(log).check_distinct()?;
-    let (interactions, report) = read_log(&log.files, &log.read_options(), terminal)?;
+    let options = log.read_options();
+    if let Some(format) = options.format {
+        check_reading(&options, &log.files.iter().map(|path| (path.as_path(), format)).collect::<Vec<_>>())?;
+    }
+    let (interactions, report) = read_log(&log.files, &options, terminal)?;
+    let files: Vec<_> = report.files.iter().map(|file| (file.path.as_path(), file.format)).collect();
+    check_reading(&options, &files)?;
     for file in &report.files {
         if let Some(row) = &file.doubtful_first_row {
             warn_of_first_row(&file.path, row);
@@ -60,11 +67,61 @@ fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions
     Ok((interactions, report))
 }
 
-/// Says that times were cut: what happened within a microsecond has no order any more.
+/// An error if an option of reading means nothing to any of the files; a warning if it means something to some.
+fn check_reading(options: &ReadOptions, files: &[(&Path, Format)]) -> anyhow::Result<()> {
+    use Format::{Csv, MovieLens, RecBole, SasRec, Tsv};
+    let without_columns = &[MovieLens, SasRec][..];
+    let others_than =
+        |formats: &[Format]| Format::ALL.into_iter().filter(|other| !formats.contains(other)).collect();
+    let without_header: Vec<Format> = others_than(&[Csv, Tsv]);
+    let without_delimiter: Vec<Format> = others_than(&[Csv, Tsv, RecBole]);
+    let given = [
+        ("--user-column", options.user_column.is_some(), without_columns),
+        ("--item-column", options.item_column.is_some(), without_columns),
+        ("--time-column", options.time_column.is_some(), without_columns),
+        ("--header", options.header.is_some(), &without_header),
+        ("--delimiter", options.delimiter.is_some(), &without_delimiter),
+    ];
+    for (option, _, without) in given.into_iter().filter(|(_, is_given, _)| *is_given) {
+        let (others, served): (Vec<_>, Vec<_>) =
+            files.iter().partition(|(_, format)| without.contains(format));
+        let Some((path, format)) = others.first() else { continue };
+        let reason =
+            format!("{option} means nothing for {}, whose format is {}", escape::path(path), format.name());
+        if served.is_empty() {
+            misuse!("{reason}; hint: leave it out");
+        }
+        tracing::warn!("{reason}; it applies to the other files");
+    }
+    Ok(())
+}
+
+/// Models that keep unfinished training.
+const WITH_CHECKPOINTS: [&str; 1] = ["sasrec"];
+
+/// An error if a folder for unfinished training is given and none of the models keeps any.
+fn check_checkpoints<'m>(
+    folder: Option<&Path>,
+    mut models: impl Iterator<Item = &'m str>,
+) -> anyhow::Result<()> {
+    if let Some(folder) = folder
+        && models.all(|model| !WITH_CHECKPOINTS.contains(&model))
+    {
+        misuse!(
+            "--checkpoints {}: only models that take long to train keep unfinished training ({}), and none of them is asked for; \
+             hint: leave it out",
+            escape::path(folder),
+            WITH_CHECKPOINTS.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// Says that times were rounded: what happened within a microsecond has no order any more.
 fn warn_of_finer_times(times: u64) {
     if times > 0 {
         tracing::warn!(
-            "{} time(s) are finer than a microsecond and are cut to it; events of a user within one are ties",
+            "{} time(s) are finer than a microsecond and are rounded to it; events of a user within one are ties",
             table::count(times as usize)
         );
     }

@@ -1,18 +1,28 @@
 //! `satf plan`: what training will cost, before anything runs.
 
+use satf::evaluate::SeenPolicy;
 use satf::experiment::SharedKeys;
 use satf::models::Registry;
 use satf::models::gemm_rate;
 use serde_json::{Value, json};
 
 use super::experiment::Failure;
+use super::files::Files;
 use super::protocol;
 use super::settings::configure;
 use crate::args::PlanArguments;
+use crate::misuse::misuse;
 use crate::table;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(arguments: &PlanArguments, registry: &Registry, terminal: &Terminal) -> anyhow::Result<()> {
+    Files::of_log(&arguments.log).reading("--config", arguments.models.config.as_ref()).check_distinct()?;
+    if arguments.protocol.seen != SeenPolicy::default() {
+        misuse!(
+            "--seen {}: a plan is of training, and nothing is ranked; hint: leave it out",
+            arguments.protocol.seen
+        );
+    }
     let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
     let choices = configure(&arguments.models, shared, registry)?;

@@ -5,7 +5,7 @@ use satf::interactions::Interactions;
 use satf::models::Registry;
 
 use crate::args::{PartArgument, ProtocolArguments, SplitArgument};
-use crate::misuse::OnCommandLine;
+use crate::misuse::{OnCommandLine, misuse};
 use crate::table;
 
 impl From<SplitArgument> for SplitKind {
@@ -23,6 +23,16 @@ pub(crate) fn resolve(
     presets: &[String],
     registry: &Registry,
 ) -> anyhow::Result<Protocol> {
+    if arguments.split == SplitArgument::LeaveOneOut {
+        for (option, offset) in [("--valid", arguments.valid), ("--test", arguments.test)] {
+            if let Some(offset) = offset {
+                misuse!(
+                    "{option} {offset}: --split leave-one-out holds out the last events of every user, whenever they were; hint: leave \
+                     out one of the two options"
+                );
+            }
+        }
+    }
     let presets = presets.iter().map(|name| registry.preset(name.trim()));
     let presets = presets.collect::<Result<Vec<_>, _>>().on_command_line()?;
     let preset = Protocol::common(&presets).on_command_line()?;

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::items::{FilterItems, Items};
 use crate::args::{FallbackArgument, Listed, RecommendArguments};
+use crate::misuse::misuse;
 use crate::terminal::Terminal;
 use crate::{hints, table};
 
@@ -26,7 +27,10 @@ pub(crate) fn run(
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
-    super::files::of_recommend(arguments).check()?;
+    let files = super::files::of_recommend(arguments);
+    files.check_distinct()?;
+    check(arguments)?;
+    files.check()?;
     let model = super::load(&arguments.model, registry)?;
     let items = Items::new(&model, arguments.titles.as_deref())?;
     let prepared = model.prepare(&request(arguments, &items)?)?;
@@ -46,6 +50,25 @@ pub(crate) fn run(
         (None, Some(histories), _) => many(arguments, &items, &prepared, histories, terminal),
         (None, None, _) => bail!("give --history or --histories"),
     }
+}
+
+/// An error if options do not go together.
+fn check(arguments: &RecommendArguments) -> anyhow::Result<()> {
+    if arguments.history.is_some() {
+        let given = arguments.reading.first_given();
+        let given = given.or(arguments.history_column.is_some().then_some("--history-column"));
+        if let Some(option) = given.or(arguments.memory.is_some().then_some("--memory")) {
+            misuse!(
+                "{option} says how --histories are read, and means nothing for --history; hint: leave it out"
+            );
+        }
+    }
+    if arguments.reading.has_item_type() {
+        misuse!(
+            "--item-type: the items of histories are those of the model, whatever their type; hint: leave it out"
+        );
+    }
+    Ok(())
 }
 
 fn request(arguments: &RecommendArguments, items: &Items<'_>) -> anyhow::Result<Request> {
@@ -174,7 +197,11 @@ fn many(
     };
     // The ending decides before anything is read.
     output_format(arguments)?;
+    if arguments.output.is_none() {
+        terminal.give_way_to_output();
+    }
     let mut histories = UserHistories::open(histories, prepared.model().catalog(), &reading, terminal)?;
+    super::check_reading(&reading.reading, &[(histories.path(), histories.format())])?;
     let report = write(arguments, items, prepared, &mut histories, terminal)?;
     if let Some(row) = histories.doubtful_first_row() {
         super::warn_of_first_row(histories.path(), row);

@@ -20,6 +20,7 @@ pub(crate) fn run(
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
     let ReproduceArguments { data, out, .. } = arguments;
+    Files::default().reading("--suite", arguments.suite.as_ref()).check_distinct()?;
     let mut suite = match &arguments.suite {
         Some(path) => Suite::read(path, registry, &StopRequests)?,
         None => Suite::of_paper(registry),
@@ -62,6 +63,7 @@ fn check_files(suite: &Suite, arguments: &ReproduceArguments) -> anyhow::Result<
     let files = files.reading("--suite", arguments.suite.as_ref());
     let folders = FOLDERS.map(|name| out.join(name));
     files.keep_out_of("--out", &folders)?;
+    let files = folders.iter().fold(files, |files, folder| files.keeping("--out", Some(folder)));
     let written =
         REPORTS.iter().map(|name| out.join(name)).chain(folders.iter().flat_map(|folder| links(folder)));
     written.fold(files, |files, path| files.writing("--out", Some(path))).check_distinct()

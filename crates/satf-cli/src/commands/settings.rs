@@ -1,8 +1,9 @@
 //! Keys of models, from presets, a TOML file and `--set`.
 
+use std::collections::HashSet;
 use std::path::Path;
 
-use satf::data::read_text;
+use satf::data::read_configuration;
 use satf::experiment::{
     Asked, Choice, ExperimentError, KeySetting, ModelSettings, SettingsError, SharedKeys,
 };
@@ -93,7 +94,12 @@ fn read_settings(
     shared: SharedKeys,
     registry: &Registry,
 ) -> anyhow::Result<ModelSettings> {
-    let keys = arguments.set.iter().map(|text| parse_assignment(text)).collect::<Result<_, _>>()?;
+    let keys = arguments.set.iter().map(|text| parse_assignment(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut seen = HashSet::new();
+    if let Some(key) = keys.iter().find(|key| !seen.insert((&key.model, &key.key))) {
+        let model = key.model.as_ref().map(|model| format!("{model}.")).unwrap_or_default();
+        misuse!("--set {model}{}: this key is set twice; hint: set it once", key.key);
+    }
     let (models, presets) = (arguments.model.clone(), arguments.preset.clone());
     let settings = ModelSettings { models, presets, keys, ..ModelSettings::default() };
     settings.gather(&shared, registry).map_err(in_words)?;
@@ -102,7 +108,7 @@ fn read_settings(
 }
 
 fn read_table(path: &Path) -> anyhow::Result<Table> {
-    let text = read_text(path, &StopRequests)?;
+    let text = read_configuration(path, &StopRequests)?;
     text.parse::<Table>().map_err(|error| anyhow::anyhow!("{}: {}", escape::path(path), picture(&error)))
 }
 
@@ -115,7 +121,9 @@ fn parse_assignment(text: &str) -> anyhow::Result<KeySetting> {
         Some((model, key)) => (Some(model.to_owned()), key),
         None => (None, name.trim()),
     };
-    let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
+    let parsed = format!("value = {value}").parse::<Table>().ok();
+    // A value of several lines may hold more than itself.
+    let parsed = parsed.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
     // TOML wants a digit on both sides of the point; people write .6 all the same.
     let number = || value.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::Float);
     let value = parsed.or_else(number).unwrap_or_else(|| Value::String(value.to_owned()));
@@ -189,6 +197,13 @@ mod tests {
             (vec!["mp", "random"], None, vec!["seed=1"], "say which one"),
             (vec!["mp"], None, vec!["ease.x=1"], "not among the models"),
             (vec!["pure-svd"], None, vec!["rank"], "KEY=VALUE"),
+            (vec!["pure-svd"], None, vec!["rank=3", "rank=4"], "rank: this key is set twice"),
+            (
+                vec!["pure-svd", "mp"],
+                None,
+                vec!["pure-svd.rank=3", "pure-svd.rank=3"],
+                "pure-svd.rank: this key",
+            ),
             (vec!["pure-svd"], Some("rank = "), vec![], "models.toml"),
             (vec!["pure-svd", "mp"], Some("rank = 3"), vec![], "[pure-svd]"),
             (vec!["pure-svd"], Some("rank = 3\n[mp]"), vec![], "only tables"),

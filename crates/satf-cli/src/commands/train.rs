@@ -10,7 +10,7 @@ use satf::experiment::{Choice, Recorder, SharedKeys, Validated, Validation, Warn
 use satf::model_file;
 use satf::models::{DEFAULT_MODEL, Quantization, Registry, UserData};
 use satf::monitor::{Monitor, check_cancelled};
-use satf::prepare::{Offset, Partition, Split, SplitScheme, Statistics, Timeline};
+use satf::prepare::{Offset, Partition, Split, SplitScheme, Statistics, TiePolicy, Timeline};
 use satf::recommend::Model;
 use serde_json::json;
 
@@ -25,31 +25,40 @@ use crate::{escape, table};
 /// What early stopping looks at.
 const METRIC: Metric = Metric { measure: Measure::Ndcg, cutoff: 10 };
 
+/// Iterations without improvement after which it ends.
+const PATIENCE: usize = 3;
+
 pub(crate) fn run(
     arguments: &TrainArguments,
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
-    let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
-    train(arguments, registry, terminal).map_err(|error| terminal.explain_stop(error))
-}
-
-fn train(arguments: &TrainArguments, registry: &Registry, terminal: &Terminal) -> anyhow::Result<()> {
+    files(arguments).check_distinct()?;
     let preset = arguments.preset.as_deref().map(|name| registry.preset(name.trim()));
     let preset = preset.transpose().on_command_line()?;
     let protocol = preset.map(|preset| preset.protocol);
     let ties = arguments.ties.or(protocol.map(|protocol| protocol.ties)).unwrap_or_default();
-    let mut choice = choose(arguments, protocol.map(|protocol| protocol.max_len), registry)?;
+    let choice = choose(arguments, protocol.map(|protocol| protocol.max_len), registry)?;
     if arguments.quantize != Quantization::None
         && let Some(reason) = choice.configured.learner.never_quantized()
     {
         misuse!("--quantize {}: {} cannot be quantized: {reason}", arguments.quantize.name(), choice.label);
     }
-    Files::of_log(&arguments.log)
-        .reading("--config", arguments.config.as_ref())
-        .writing("--output", Some(&arguments.output))
-        .check()?;
+    if let (Some(patience), None) = (arguments.patience, choice.entry.iterations_key()) {
+        misuse!("--patience {patience}: {} is not trained in iterations; hint: leave it out", choice.label);
+    }
+    super::check_checkpoints(arguments.checkpoints.as_deref(), std::iter::once(choice.entry.name))?;
+    let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
+    train(arguments, choice, ties, terminal).map_err(|error| terminal.explain_stop(error))
+}
 
+fn train(
+    arguments: &TrainArguments,
+    mut choice: Choice,
+    ties: TiePolicy,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
+    files(arguments).check()?;
     let (log, _) = super::read(&arguments.log, terminal)?;
     let timeline = Timeline::new(&log, ties, arguments.seed);
     super::protocol::tell(Warning::of_ties(&timeline).as_slice());
@@ -110,6 +119,13 @@ fn train(arguments: &TrainArguments, registry: &Registry, terminal: &Terminal) -
     table::print(&describe(&model, arguments, bytes))
 }
 
+fn files(arguments: &TrainArguments) -> Files {
+    Files::of_log(&arguments.log)
+        .reading("--config", arguments.config.as_ref())
+        .writing("--output", Some(&arguments.output))
+        .keeping("--checkpoints", arguments.checkpoints.as_ref())
+}
+
 fn choose(arguments: &TrainArguments, max_len: Option<usize>, registry: &Registry) -> anyhow::Result<Choice> {
     let model = match (&arguments.model, &arguments.preset) {
         (Some(model), _) => vec![model.clone()],
@@ -141,7 +157,7 @@ fn validate(
     terminal: &Terminal,
 ) -> anyhow::Result<model_file::Validation> {
     terminal.begin("validating", 0);
-    let validation = Validation::new(partition, METRIC, arguments.patience);
+    let validation = Validation::new(partition, METRIC, arguments.patience.unwrap_or(PATIENCE));
     let Validated { curve, best, model, mut evaluation } =
         fit_with_validation(&*choice.configured.learner, &validation, terminal)?;
     if let Some((best, _)) = best {

@@ -23,17 +23,26 @@ use crate::signals::StopRequests;
 use crate::terminal::Terminal;
 use crate::{escape, table};
 
+/// Iterations without improvement after which a training ends.
+const USUAL_PATIENCE: usize = 2;
+
 /// Trials of a random search where nothing else limits it.
 const USUAL_TRIALS: usize = 30;
 
 pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Terminal) -> anyhow::Result<()> {
+    let options = &arguments.search;
     if let Some(TuneCommand::Status { study, json }) = &arguments.command {
+        keeping_study(Files::default(), "DIR", study).check_distinct()?;
         let status = Status::read(study)?;
         return if *json {
             table::print_json(&json!(status))
         } else {
             table::print(&report::status(&status, registry))
         };
+    }
+    match &options.study {
+        Some(folder) => check_files(arguments, folder)?,
+        None => inputs(arguments).check_distinct()?,
     }
     if arguments.protocol.on == PartArgument::Validation {
         misuse!(
@@ -46,7 +55,10 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
     let keys = keys_set(&arguments.models)?;
     check_keys(&asked, &keys)?;
     let Asked { entry, settings, .. } = asked;
-    let options = &arguments.search;
+    if let (Some(patience), None) = (options.patience, entry.iterations_key()) {
+        misuse!("--patience {patience}: {} is not trained in iterations; hint: leave it out", entry.name);
+    }
+    let patience = options.patience.unwrap_or(USUAL_PATIENCE);
     let mut space = find_space(&entry, options.space.as_deref())?;
     for key in keys {
         let value =
@@ -54,7 +66,6 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
         space.pin(&key, value.on_command_line()?.clone());
     }
     space.check(&entry)?;
-    options.study.iter().try_for_each(|folder| check_files(arguments, folder))?;
 
     let (log, _) = super::read(&arguments.log, terminal)?;
     let cut = protocol::cut(&protocol, &log)?;
@@ -67,7 +78,7 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
         "sampler": options.sampler,
         "seed": protocol.seed,
         "metric": options.metric,
-        "patience": options.patience,
+        "patience": patience,
         "trainings": grid.num_trainings(),
         "configurations": grid.num_configurations(),
         "protocol": protocol_asked(&cut.description),
@@ -82,7 +93,7 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
     announce(&study, &grid, limits, terminal);
 
     let metric = options.metric;
-    let scoring = Scoring { partition: &validation, metric, patience: options.patience, seen: protocol.seen };
+    let scoring = Scoring { partition: &validation, metric, patience, seen: protocol.seen };
     let search_options =
         SearchOptions { grid: &grid, scoring, sampler: options.sampler, seed: protocol.seed, limits };
     let narrate =
@@ -133,16 +144,27 @@ fn find_space(model: &ModelEntry, asked: Option<&Path>) -> anyhow::Result<Space>
     }
 }
 
-/// Whether a space is meant by its file rather than by its name.
+/// Whether a space is meant by its file rather than by its name. Pipes have no ending of their own, such as `/dev/fd/63`.
 fn is_file_of_space(asked: &Path) -> bool {
-    asked.extension().is_some_and(|ending| ending == "toml")
+    asked.extension().is_some_and(|ending| ending == "toml") || asked.components().count() > 1
+}
+
+/// The files of a study, those of unfinished training among them.
+fn keeping_study(files: Files, option: &'static str, folder: &Path) -> Files {
+    let files = Study::files(folder).into_iter().fold(files, |files, path| files.keeping(option, Some(path)));
+    files.keeping(option, Some(Study::all_checkpoints(folder)))
+}
+
+/// What is read.
+fn inputs(arguments: &TuneArguments) -> Files {
+    Files::of_log(&arguments.log)
+        .reading("--config", arguments.models.config.as_ref())
+        .reading("--space", arguments.search.space.as_deref().filter(|space| is_file_of_space(space)))
 }
 
 /// An error if the study would write over something that is read.
 fn check_files(arguments: &TuneArguments, folder: &Path) -> anyhow::Result<()> {
-    let files = Files::of_log(&arguments.log)
-        .reading("--config", arguments.models.config.as_ref())
-        .reading("--space", arguments.search.space.as_deref().filter(|space| is_file_of_space(space)));
+    let files = inputs(arguments).keeping("--study", Some(Study::all_checkpoints(folder)));
     let written = Study::files(folder).into_iter();
     written.fold(files, |files, path| files.writing("--study", Some(path))).check_distinct()
 }

@@ -161,4 +161,12 @@ impl Published {
         let with_error = |[value, stderr]: [f64; 2]| Figure::published(value, Some(stderr));
         [with_error(self.ndcg), with_error(self.hr), Figure::published(self.cov, None)]
     }
+
+    /// What no such figure can be: all of them are shares, and so are their errors.
+    pub(crate) fn faults(&self) -> impl Iterator<Item = String> {
+        let [ndcg, hr] = [self.ndcg, self.hr];
+        let figures = [("ndcg", ndcg[0]), ("ndcg", ndcg[1]), ("hr", hr[0]), ("hr", hr[1]), ("cov", self.cov)];
+        let wrong = figures.into_iter().filter(|(_, figure)| !(0.0..=1.0).contains(figure));
+        wrong.map(|(name, figure)| format!("{name} = {figure:?}: expected numbers from 0 to 1"))
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use satf::data::read_text;
+use satf::data::read_configuration;
 use satf::evaluate::SeenPolicy;
 use satf::fault::picture;
 use satf::models::{ModelEntry, Registry, nearest};
@@ -183,6 +183,11 @@ impl Model {
     pub(crate) fn entry(&self, registry: &Registry) -> Option<ModelEntry> {
         registry.find(&self.model).ok()
     }
+
+    /// The published row that it is compared with.
+    fn published_row(&self) -> &str {
+        self.published.as_deref().unwrap_or(&self.name)
+    }
 }
 
 impl Suite {
@@ -196,7 +201,7 @@ impl Suite {
 
     /// The suite in a file or a pipe. The monitor may stop the reading.
     pub fn read(path: &Path, registry: &Registry, monitor: &dyn Monitor) -> Result<Suite, SuiteError> {
-        let text = read_text(path, monitor)?;
+        let text = read_configuration(path, monitor)?;
         Suite::parse(&text, registry)
             .map_err(|source| SuiteError::In { path: path.to_owned(), source: Box::new(source) })
     }
@@ -257,6 +262,12 @@ impl Suite {
             if let (Err(error), false) = (registry.find(&model.model), model.on_request) {
                 faults.push(format!("model '{}': {error}", model.name));
             }
+            if let Some(row) = &model.published
+                && !self.published.values().any(|rows| rows.contains_key(row))
+            {
+                faults
+                    .push(format!("model '{}': published = '{row}': nothing is published of it", model.name));
+            }
             for dataset in model.on.keys().filter(|name| !known.contains(&name.as_str())) {
                 faults.push(format!("model '{}': on.{dataset}: no such dataset", model.name));
             }
@@ -266,8 +277,20 @@ impl Suite {
             let datasets = datasets.iter().filter(|name| !known.contains(&name.as_str()));
             faults.extend(models.chain(datasets).map(|name| format!("ranks: '{name}' is not in the suite")));
         }
-        for dataset in self.published.keys().filter(|name| !known.contains(&name.as_str())) {
-            faults.push(format!("published.{dataset}: no such dataset"));
+        for (dataset, rows) in &self.published {
+            if !known.contains(&dataset.as_str()) {
+                faults.push(format!("published.{dataset}: no such dataset"));
+            }
+            for (row, published) in rows {
+                if !self.models.iter().any(|model| model.published_row() == row) {
+                    let names: Vec<&str> = self.models.iter().map(Model::published_row).collect();
+                    let near = nearest(row, names.iter().copied());
+                    let near = near.map(|near| format!(", did you mean '{near}'?")).unwrap_or_default();
+                    faults
+                        .push(format!("published.{dataset}.{row}: no model of the suite is called so{near}"));
+                }
+                faults.extend(published.faults().map(|fault| format!("published.{dataset}.{row}: {fault}")));
+            }
         }
         faults
     }
@@ -314,8 +337,7 @@ impl Suite {
 
     /// What was published of a model on a dataset.
     pub(crate) fn published(&self, dataset: &Dataset, model: &Model) -> Option<Published> {
-        let name = model.published.as_ref().unwrap_or(&model.name);
-        self.published.get(&dataset.name)?.get(name).copied()
+        self.published.get(&dataset.name)?.get(model.published_row()).copied()
     }
 }
 
@@ -369,7 +391,21 @@ mod tests {
         for part in ["4 fault(s)", "did you mean 'mp'", "a/../b", "published.zzz", "ranks: 'q'"] {
             assert!(error.contains(part), "{part}: {error}");
         }
+        for (figures, part) in [
+            ("MP = { ndcg = [nan, 0], hr = [0, 0], cov = 0 }", "published.a.MP: ndcg = NaN: expected"),
+            ("MP = { ndcg = [0, 0], hr = [0, 1e308], cov = 0 }", "published.a.MP: hr = 1e308: expected"),
+            ("MP = { ndcg = [0, 0], hr = [0, 0], cov = -0.5 }", "published.a.MP: cov = -0.5: expected"),
+            (
+                "MPP = { ndcg = [0, 0], hr = [0, 0], cov = 0 }",
+                "published.a.MPP: no model of the suite is called so, did you",
+            ),
+        ] {
+            let text = format!("{SMALL}[published.a]\n{figures}\n");
+            let error = format!("{:#}", Suite::parse(&text, &Registry::default()).unwrap_err());
+            assert!(error.contains(part), "{error}");
+        }
         for (from, to, part) in [
+            ("'mp'", "'mp'\npublished = 'PM'", "published = 'PM': nothing is published"),
             ("1day", "1dya", "3weeks"),
             ("max_len", "maxlen", "maxlen"),
             ("title = 't'", "title = 't'\nrepeats = 0", "repeats = 0"),

@@ -55,15 +55,13 @@ pub fn read_boosts(path: &Path, monitor: &dyn Monitor) -> Result<Vec<(String, Bo
     let mut layout = None;
     while let Some((line, record)) = records.next(&mut source)? {
         let record = record.map_err(|fault| fault.at(path, line))?;
-        let text = |at: usize| String::from_utf8_lossy(record.field(at)).into_owned();
+        let text = |at: usize| record.text(at).map_err(|fault| fault.at(path, line));
         if layout.is_none() {
-            let names: Vec<String> = (0..record.len()).map(text).collect();
+            let names = record.texts().map_err(|fault| fault.at(path, line))?;
             if let Some(named) = named_columns(&names).filter(|_| names.len() > 1) {
-                for at in [named.0, named.1] {
-                    if names.iter().filter(|name| **name == names[at]).count() > 1 {
-                        let expected = format!("one column called {}", shown(names[at].as_bytes()));
-                        return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
-                    }
+                if let Some(at) = [named.0, named.1].into_iter().find(|at| columns::repeats(&names, *at)) {
+                    let expected = format!("one column called {}", shown(names[at].as_bytes()));
+                    return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
                 }
                 layout = Some((named, names.len()));
                 continue;
@@ -81,14 +79,14 @@ pub fn read_boosts(path: &Path, monitor: &dyn Monitor) -> Result<Vec<(String, Bo
             let column = Some((boost + 1).to_string().into());
             Fault { column, found: found.into(), expected: expected.into(), hint: None }.at(path, line)
         };
-        let parsed = Boost::parse(&text(boost)).ok_or_else(|| {
+        let parsed = Boost::parse(text(boost)?).ok_or_else(|| {
             fault(
                 shown(record.field(boost)),
                 "a finite number to add to the score, or * and one above 0 to multiply it by, such as *1.5; \
                  numbers go up to 3.4e38",
             )
         })?;
-        boosts.push((text(item), parsed));
+        boosts.push((text(item)?.to_owned(), parsed));
     }
     Ok(boosts)
 }

@@ -112,7 +112,8 @@ impl<'c> Wanted<'c> {
     /// The column that holds whole histories, if one does.
     fn history(&self, path: &Path, names: &[String]) -> Result<Option<usize>, DataError> {
         if !self.is_histories()
-            || (self.column(Role::History).is_none() && self.options.item_column.is_some())
+            || (self.column(Role::History).is_none()
+                && (self.options.item_column.is_some() || self.options.time_column.is_some()))
         {
             return Ok(None);
         }
@@ -121,7 +122,8 @@ impl<'c> Wanted<'c> {
         }
         let surest = names.iter().position(|name| normalized(name) == HISTORY_NAMES[0]);
         let has_items = common(names, Role::Item).is_some();
-        Ok(surest.or_else(|| common(names, Role::History).filter(|_| !has_items)))
+        let found = surest.or_else(|| common(names, Role::History).filter(|_| !has_items));
+        found.map(|at| not_repeated(path, names, at, Role::History)).transpose()
     }
 }
 
@@ -353,13 +355,27 @@ fn required(path: &Path, names: &[String], wanted: &Wanted<'_>, role: Role) -> R
         columns: names.to_vec(),
         nearest: wanted.and_then(|wanted| nearest(names, wanted)),
     })?;
-    // A number says which of them it is.
-    let is_by_name = wanted.is_none_or(|wanted| normalized(wanted) == normalized(&names[found]));
-    if is_by_name && names.iter().filter(|name| **name == names[found]).count() > 1 {
+    match wanted {
+        // A number says which of them it is, and so does a name that only one of them has letter by letter.
+        Some(wanted) if normalized(wanted) != normalized(&names[found]) => Ok(found),
+        Some(wanted) if names.iter().filter(|name| *name == wanted).count() == 1 => Ok(found),
+        _ => not_repeated(path, names, found, role),
+    }
+}
+
+/// The same column, or an error if another one has its name as well.
+fn not_repeated(path: &Path, names: &[String], found: usize, role: Role) -> Result<usize, DataError> {
+    if repeats(names, found) {
         let (path, column) = (path.to_owned(), names[found].as_str().into());
         return Err(DataError::RepeatedColumn { path, column, role });
     }
     Ok(found)
+}
+
+/// Whether another column has the name of this one, as [`normalized`] spells it.
+pub(super) fn repeats(names: &[String], at: usize) -> bool {
+    let name = normalized(&names[at]);
+    names.iter().filter(|other| normalized(other) == name).count() > 1
 }
 
 /// The column called `wanted`: letter by letter, else by [`normalized`] name, else by number from 1.

@@ -39,6 +39,17 @@ pub enum DataError {
         /// The file, or none if no file was given.
         path: Option<PathBuf>,
     },
+    /// The file, or the log, holds no row that can be used: all are bad, and were skipped.
+    #[error("{}no rows: all {skipped} bad row(s) were skipped; the first: {first}",
+        path.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default())]
+    OnlyBadRows {
+        /// The file, or none if no file was given.
+        path: Option<PathBuf>,
+        /// How many were skipped.
+        skipped: u64,
+        /// What was wrong with the first of them.
+        first: Box<DataError>,
+    },
     /// The only row of a file may be a header or an event, and is taken for a header.
     #[error("{}: no rows but the first ({}), which is taken for the names of the columns\nhint: {}",
         path.display(), fields.join(", "), DataHint::GiveHeader)]
@@ -188,6 +199,15 @@ pub enum DataError {
         /// The most a line may have.
         limit: usize,
     },
+    /// A file that is read whole, such as a configuration or a list, and is larger than any should be.
+    #[error("{}: holds more than {}, the most that is read of such a file; is it the right one?",
+        path.display(), ByteSize(*limit))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The most bytes, unpacked.
+        limit: u64,
+    },
     /// Numbers that cannot all be times in one unit.
     #[error("times in different units: {first} looks like {}, {second} like {}\nhint: {}",
         first.looks_like, second.looks_like, DataHint::GiveTimeUnit)]
@@ -297,7 +317,9 @@ impl DataError {
             | DataError::SameColumn { second: role, .. }
             | DataError::RepeatedColumn { role, .. } => Some(DataHint::GiveColumn(*role)),
             DataError::BadRow { hint, .. } => *hint,
-            DataError::TooManyBadRows { last, .. } => last.hint(),
+            DataError::TooManyBadRows { last: row, .. } | DataError::OnlyBadRows { first: row, .. } => {
+                row.hint()
+            }
             DataError::OnlyFirstRow { .. } => Some(DataHint::GiveHeader),
             DataError::MixedTimeUnits { .. } => Some(DataHint::GiveTimeUnit),
             DataError::MixedClocks { .. } => Some(DataHint::OrderIsTime),

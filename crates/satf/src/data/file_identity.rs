@@ -28,15 +28,24 @@ impl FileIdentity {
     /// The file that standard output goes to, if it is one and not a terminal, a pipe or a device.
     pub fn of_stdout() -> Option<Self> {
         #[cfg(unix)]
-        {
-            use std::os::fd::AsFd;
-            let stdout = io::stdout().as_fd().try_clone_to_owned().ok()?;
-            let metadata = fs::File::from(stdout).metadata().ok()?;
-            if metadata.is_file() {
-                return FileIdentity::of_file(Path::new(""), &metadata).ok();
-            }
-        }
+        return FileIdentity::of_stream(&io::stdout());
+        #[cfg(not(unix))]
         None
+    }
+
+    /// The same of standard error.
+    pub fn of_stderr() -> Option<Self> {
+        #[cfg(unix)]
+        return FileIdentity::of_stream(&io::stderr());
+        #[cfg(not(unix))]
+        None
+    }
+
+    #[cfg(unix)]
+    fn of_stream(stream: &impl std::os::fd::AsFd) -> Option<Self> {
+        let stream = stream.as_fd().try_clone_to_owned().ok()?;
+        let metadata = fs::File::from(stream).metadata().ok()?;
+        if metadata.is_file() { FileIdentity::of_file(Path::new(""), &metadata).ok() } else { None }
     }
 
     /// The file at `path`. An error if it is not there and its folder is not either, or may not be looked at.

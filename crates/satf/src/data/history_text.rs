@@ -24,7 +24,8 @@ pub struct HistoryTextError {
 ///
 /// Ids stand between commas, and `+` joins items of one basket: `tent,mug+stove`. Spaces around an id do not count, unless
 /// the catalogue knows the id with them, and an id that the catalogue knows is not split at a `+`. A JSON list holds any
-/// id as it is: `["tent", ["mug", "stove"]]`, where a list within the list is a basket.
+/// id as it is: `["tent", ["mug", "stove"]]`, where a list within the list is a basket. An empty text is an empty history; an empty
+/// id in it, as in `tent,,mug`, is an error.
 pub fn parse_history(
     text: &str,
     catalog: &Ids,
@@ -42,8 +43,13 @@ fn push_text(
     unknown: &mut dyn FnMut(&str),
 ) -> Result<(), Box<str>> {
     if !text.trim_start().starts_with('[') {
-        for entry in text.split(',') {
-            push_entry(entry, catalog, history, unknown);
+        if text.trim().is_empty() && find(catalog, Id::Text(text)).is_none() {
+            return Ok(());
+        }
+        for (at, entry) in text.split(',').enumerate() {
+            push_entry(entry, catalog, history, unknown).map_err(|EmptyId| {
+                format!("an empty id at place {} of {}", at + 1, shown(text.as_bytes()))
+            })?;
         }
         return Ok(());
     }
@@ -67,24 +73,33 @@ fn push_text(
     Ok(())
 }
 
+/// Where an id should stand there is none.
+struct EmptyId;
+
 /// Adds what stands between two commas: an id, or ids joined by `+`.
-fn push_entry(entry: &str, catalog: &Ids, history: &mut OwnedHistory, unknown: &mut dyn FnMut(&str)) {
-    let item = find_written(catalog, entry);
-    let parts = || entry.split('+').filter(|part| !part.trim().is_empty());
-    if item.is_none() && parts().any(|part| find_written(catalog, part).is_some()) {
-        for (at, part) in parts().enumerate() {
-            let item = find_written(catalog, part);
-            if item.is_none() {
-                unknown(part.trim());
-            }
-            history.push(item, at > 0);
-        }
-    } else if item.is_some() || !entry.trim().is_empty() {
+fn push_entry(
+    entry: &str,
+    catalog: &Ids,
+    history: &mut OwnedHistory,
+    unknown: &mut dyn FnMut(&str),
+) -> Result<(), EmptyId> {
+    let mut push = |part: &str, is_with_previous: bool| {
+        let item = find_written(catalog, part);
         if item.is_none() {
-            unknown(entry.trim());
+            if part.trim().is_empty() {
+                return Err(EmptyId);
+            }
+            unknown(part.trim());
         }
-        history.push(item, false);
+        history.push(item, is_with_previous);
+        Ok(())
+    };
+    let is_basket = find_written(catalog, entry).is_none()
+        && entry.split('+').any(|part| find_written(catalog, part).is_some());
+    if !is_basket {
+        return push(entry, false);
     }
+    entry.split('+').enumerate().try_for_each(|(at, part)| push(part, at > 0))
 }
 
 /// The item of this name, with the spaces around it or without.
@@ -265,7 +280,7 @@ mod tests {
     #[test]
     fn commas_separate_and_plus_joins() {
         let basket = expected(&["tent", "mug", "stove"], &[false, false, true], &[]);
-        assert_eq!(parse("tent, mug + stove,,").unwrap(), basket);
+        assert_eq!(parse("tent, mug + stove").unwrap(), basket);
         assert_eq!(parse("[\"tent\", [\"mug\", \"stove\"]]").unwrap(), basket);
         assert_eq!(parse("tent,rope+mug+stove").unwrap().1, [false, false, true]);
         assert_eq!(parse("").unwrap(), expected(&[], &[], &[]));
@@ -274,7 +289,6 @@ mod tests {
     #[test]
     fn ids_that_hold_what_separates_can_be_named() {
         assert_eq!(parse("c++ book, tent").unwrap(), expected(&["c++ book", "tent"], &[false; 2], &[]));
-        assert_eq!(parse("c++ book+tent").unwrap().2, ["c", "book"]);
         assert_eq!(parse("[\"a,b\", [\"c++ book\", \"tent\"]]").unwrap().1, [false, false, true]);
         assert_eq!(parse("a,b").unwrap(), expected(&[], &[], &["a", "b"]));
         assert_eq!(parse(" old,mug").unwrap(), expected(&[" old", "mug"], &[false; 2], &[]));
@@ -286,6 +300,11 @@ mod tests {
         for text in ["[1.5]", "[true]", "[null]", "[[[\"tent\"]]]", "[\"\"]", "[\"tent\"", "[{}]"] {
             let message = parse(text).unwrap_err();
             assert!(message.contains("expected ids between commas"), "{text}: {message}");
+        }
+        for text in ["tent,,mug", "tent++mug", "tent,", ",tent", "+tent", "tent, ,mug", "c++ book+tent", ","]
+        {
+            let message = parse(text).unwrap_err();
+            assert!(message.contains("found an empty id at place "), "{text}: {message}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What is known of items: a table with a row per item and any columns.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::Path;
 
@@ -10,6 +11,7 @@ use super::arrow::texts;
 use super::columns::{self, Role};
 use super::error::{Fault, shown};
 use super::format::guess_delimiter;
+use super::parquet::in_words;
 use super::records::{Records, Splitting};
 use super::source::Source;
 use crate::monitor::{Monitor, OnlyCancels};
@@ -41,9 +43,11 @@ pub fn read_item_table(path: &Path, monitor: &dyn Monitor) -> Result<ItemTable, 
     let (mut table, mut item) = (ItemTable::default(), None);
     while let Some((line, record)) = records.next(&mut source)? {
         let record = record.map_err(|fault| fault.at(path, line))?;
-        let text = |at: usize| String::from_utf8_lossy(record.field(at)).trim().to_owned();
+        let text = |at: usize| record.text(at).map(str::trim).map_err(|fault| fault.at(path, line));
         let Some(item) = item else {
-            let names: Vec<String> = (0..record.len()).map(text).collect();
+            let names = record.texts().map_err(|fault| fault.at(path, line))?;
+            let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
+            check_names(&names).map_err(|fault| fault.at(path, line))?;
             let at = columns::common(&names, Role::Item).unwrap_or(0);
             table.names = names;
             table.names.remove(at);
@@ -55,22 +59,38 @@ pub fn read_item_table(path: &Path, monitor: &dyn Monitor) -> Result<ItemTable, 
             let expected = format!("{} columns, as the first row has", table.names.len() + 1);
             return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
         }
-        table.items.push(text(item));
+        table.items.push(text(item)?.to_owned());
         let others = (0..record.len()).filter(|at| *at != item);
         for (column, at) in table.columns.iter_mut().zip(others) {
-            column.push(Some(text(at)).filter(|value| !value.is_empty()));
+            column.push(Some(text(at)?).filter(|value| !value.is_empty()).map(str::to_owned));
         }
     }
     Ok(table)
 }
 
+/// A fault if two columns have one name. Columns without a name cannot be asked for, and do no harm.
+fn check_names(names: &[String]) -> Result<(), Fault> {
+    let mut seen = HashSet::new();
+    match names.iter().find(|name| !name.is_empty() && !seen.insert(name.as_str())) {
+        Some(name) => {
+            let name = shown(name.as_bytes());
+            Err(Fault::of_line(
+                format!("several columns called {name}"),
+                "a name of its own for every column",
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
 fn read_parquet(path: &Path) -> Result<ItemTable, DataError> {
     let fault = |error: &dyn std::fmt::Display| {
-        Fault::of_line(error.to_string(), "a Parquet file of items").at(path, 1)
+        Fault::of_line(in_words(&error.to_string()), "a Parquet file of items").at(path, 1)
     };
     let file = File::open(path).map_err(|error| DataError::open(path, error))?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| fault(&error))?;
     let names: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
+    check_names(&names).map_err(|fault| fault.at(path, 1))?;
     let item = columns::common(&names, Role::Item).unwrap_or(0);
     let mut columns: Vec<Vec<Option<String>>> = vec![Vec::new(); names.len()];
     for batch in builder.build().map_err(|error| fault(&error))? {
@@ -110,7 +130,14 @@ mod tests {
         let value = |value: &str| Some(value.to_owned());
         assert_eq!(read.columns, [[value("9.5"), None], [value("camping"), None]]);
         assert_eq!(table("").unwrap(), ItemTable::default());
-        let message = table("item_id,price\ntent,1,2\n").unwrap_err();
-        assert!(message.contains("line 2"), "{message}");
+        for (content, part) in [
+            ("item_id,price\ntent,1,2\n", "line 2"),
+            ("item_id,price,price\ntent,1,2\n", "several columns called \"price\""),
+            ("item_id,item_id\ntent,1\n", "several columns called \"item_id\""),
+        ] {
+            let message = table(content).unwrap_err();
+            assert!(message.contains(part), "{content}: {message}");
+        }
+        assert_eq!(table("item_id,,\ntent,,\n").unwrap().items, ["tent"]);
     }
 }

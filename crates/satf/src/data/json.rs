@@ -222,6 +222,9 @@ impl<'de> Visitor<'de> for KeyList {
     }
 }
 
+/// What the values of [`RowOf`] are called.
+pub(super) const ROLES: [&str; 3] = ["user", "item or history", "time"];
+
 /// Takes user, item and time out of an object.
 struct RowOf<'k>(&'k Keys);
 
@@ -252,6 +255,9 @@ impl<'de> Visitor<'de> for RowOf<'_> {
                     continue;
                 }
             };
+            if !matches!(values[at], Value::Missing) {
+                return Err(A::Error::custom(format_args!("the key of the {} appears twice", ROLES[at])));
+            }
             let keeps_lists = role == Some(Role::History);
             values[at] = map.next_value_seed(AnyValue { keeps_lists })?;
         }

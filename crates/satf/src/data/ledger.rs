@@ -57,7 +57,7 @@ impl Ledger {
         self.rows.len()
     }
 
-    /// How many times were finer than a microsecond, and were cut to it.
+    /// How many times were finer than a microsecond, and were rounded to it.
     pub(super) fn finer_times(&self) -> u64 {
         self.times.finer()
     }

@@ -204,6 +204,7 @@ impl LogBuilder {
         let path = source.path().to_owned();
         let rows_before = self.ledger.num_rows();
         self.ledger.begin_file();
+        self.tolerance.begin_file();
         self.supply = Supply::Source;
         let wanted = Wanted::log(&self.options, self.ledger.next_row_number());
         let (mut rows, format) = Rows::open(source, wanted, monitor)?;
@@ -220,7 +221,7 @@ impl LogBuilder {
         }
         let taken = (ledger.num_rows() - rows_before) as u64;
         if taken == 0 {
-            return Err(rows.no_rows());
+            return Err(tolerance.no_rows(Some(&rows)));
         }
         self.report.text_bytes += rows.text_bytes();
         let doubtful_first_row = rows.doubtful_first_row().cloned();
@@ -249,9 +250,9 @@ impl LogBuilder {
     }
 
     /// The log; an error if it has no event.
-    pub fn finish(self) -> Result<Interactions, DataError> {
+    pub fn finish(mut self) -> Result<Interactions, DataError> {
         if self.is_empty() {
-            return Err(DataError::NoRows { path: None });
+            return Err(self.tolerance.no_rows(None));
         }
         Ok(self.ledger.finish())
     }

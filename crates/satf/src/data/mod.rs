@@ -67,7 +67,7 @@ pub use options::{FileReport, FirstRow, IdType, ReadOptions, ReadReport, TimeUni
 pub use recommendations::{
     ExplanationRow, RecommendationColumns, RecommendationFormat, RecommendationRow, RecommendationWriter,
 };
-pub use source::read_text;
+pub use source::{read_configuration, read_text};
 pub use titles::{Titles, read_titles};
 pub use user_histories::{HistoryOptions, UserHistories, UserHistory};
 pub use write::{LogFormat, write_log};

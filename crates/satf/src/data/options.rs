@@ -154,7 +154,7 @@ pub struct ReadReport {
     pub skipped_rows: u64,
     /// What was wrong with the first few of them.
     pub skipped_messages: Vec<String>,
-    /// How many times were finer than a microsecond, and were cut to it.
+    /// How many times were finer than a microsecond, and were rounded to it.
     pub finer_times: u64,
 }
 

@@ -41,6 +41,20 @@ impl<'a> Record<'a> {
         &self.bytes[start..end]
     }
 
+    /// A field as text, or what is wrong with it.
+    pub(super) fn text(&self, at: usize) -> Result<&'a str, Box<Fault>> {
+        let field = self.field(at);
+        std::str::from_utf8(field).map_err(|_| {
+            let (column, found) = (Some((at + 1).to_string().into()), shown(field).into());
+            Box::new(Fault { column, found, expected: "valid UTF-8".into(), hint: None })
+        })
+    }
+
+    /// All fields as texts.
+    pub(super) fn texts(&self) -> Result<Vec<String>, Box<Fault>> {
+        (0..self.len()).map(|at| self.text(at).map(str::to_owned)).collect()
+    }
+
     /// The row as a whole, for messages.
     pub(super) fn bytes(&self) -> &'a [u8] {
         self.bytes

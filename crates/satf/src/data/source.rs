@@ -20,6 +20,12 @@ pub(super) const LONGEST_LINE: usize = 16 << 20;
 /// The most bytes back that zstd data may refer to, which all are kept in memory: what the decoder allows by itself.
 const LARGEST_WINDOW: u64 = 128 << 20;
 
+/// The most bytes of a text that is read whole.
+const LARGEST_TEXT: u64 = 256 << 20;
+
+/// The most bytes of a configuration.
+const LARGEST_CONFIGURATION: u64 = 16 << 20;
+
 /// How much is read at once: small enough for the cache, large enough to make system calls rare.
 const CHUNK: usize = 256 << 10;
 
@@ -357,8 +363,8 @@ pub(crate) enum Content {
     Bytes(Vec<u8>),
 }
 
-/// Reads all of a file, which may be compressed, empty, or a pipe. The monitor may stop the reading.
-pub(crate) fn read_content(path: &Path, monitor: &dyn Monitor) -> Result<Content, DataError> {
+/// Reads all of a file, which may be compressed, empty, or a pipe, but no more than `limit` bytes of it. The monitor may stop the reading.
+pub(crate) fn read_content(path: &Path, limit: u64, monitor: &dyn Monitor) -> Result<Content, DataError> {
     let monitor = OnlyCancels(monitor);
     let mut content = Vec::new();
     let Some(mut source) = Source::open_unless_empty(path, &monitor)? else {
@@ -372,16 +378,29 @@ pub(crate) fn read_content(path: &Path, monitor: &dyn Monitor) -> Result<Content
         if chunk.is_empty() {
             return Ok(Content::Bytes(content));
         }
+        if (content.len() + chunk.len()) as u64 > limit {
+            return Err(DataError::TooLarge { path: path.to_owned(), limit });
+        }
         content.extend_from_slice(chunk);
         let count = chunk.len();
         source.consume(count);
     }
 }
 
-/// Reads a text whole, such as a list of ids or a configuration: plain, gzip or zstd, from a file or a pipe, without a byte order
-/// mark. An empty file is an empty text. The monitor may stop the reading.
+/// Reads a text whole, such as a list of ids: plain, gzip or zstd, from a file or a pipe, without a byte order mark. An empty file is an
+/// empty text, and one of more than 256 MiB is refused. The monitor may stop the reading.
 pub fn read_text(path: &Path, monitor: &dyn Monitor) -> Result<String, DataError> {
-    let Content::Bytes(content) = read_content(path, monitor)? else {
+    text_up_to(path, LARGEST_TEXT, monitor)
+}
+
+/// Reads a configuration, in the same ways as [`read_text`], but one of more than 16 MiB is refused: parsed, it would take many times as
+/// much memory.
+pub fn read_configuration(path: &Path, monitor: &dyn Monitor) -> Result<String, DataError> {
+    text_up_to(path, LARGEST_CONFIGURATION, monitor)
+}
+
+fn text_up_to(path: &Path, limit: u64, monitor: &dyn Monitor) -> Result<String, DataError> {
+    let Content::Bytes(content) = read_content(path, limit, monitor)? else {
         return Err(Fault::of_line("a Parquet file", "text").at(path, 1));
     };
     String::from_utf8(content).map_err(|error| {

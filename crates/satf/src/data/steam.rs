@@ -8,7 +8,7 @@ use super::DataError;
 use super::columns::{Columns, Role, Wanted};
 use super::error::{Fault, Position, shown};
 use super::field::Field;
-use super::json::Keys;
+use super::json::{Keys, ROLES};
 use super::python_literal::{Dictionary, Value};
 use super::records::nul_fault;
 use super::rows::{Next, Row};
@@ -83,6 +83,10 @@ fn parse<'a>(
                 continue;
             }
         };
+        if !matches!(values[at], Value::Missing) {
+            let found = format!("{} (the key of the {} appears twice)", shown(text), ROLES[at]);
+            return Err(Box::new(Fault::of_line(found, "a Python dictionary")));
+        }
         values[at] = dictionary.next_value().map_err(malformed)?;
     }
     let [user, item, time] = spelled;

@@ -25,7 +25,7 @@ pub(super) struct TimeReader {
     found: Option<(TimeUnit, Place)>,
     /// Whether the file's times are numbers, once one is known.
     numbers: Option<bool>,
-    /// Times finer than a microsecond, which were cut to it.
+    /// Times finer than a microsecond, which were rounded to it.
     finer: u64,
 }
 
@@ -42,7 +42,7 @@ impl TimeReader {
         TimeReader { unit, found: None, numbers: None, finer: 0 }
     }
 
-    /// How many times so far were finer than a microsecond, and were cut to it.
+    /// How many times so far were finer than a microsecond, and were rounded to it.
     pub(super) fn finer(&self) -> u64 {
         self.finer
     }

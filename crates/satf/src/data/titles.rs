@@ -63,12 +63,12 @@ pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<
             };
             return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
         }
-        let written = |at: usize| String::from_utf8_lossy(record.field(at)).into_owned();
-        let text = |at: usize| written(at).trim().to_owned();
+        let text = |at: usize| record.text(at).map_err(|fault| fault.at(path, line));
         let (item, title) = if let Some(layout) = layout {
             layout
         } else {
-            let names: Vec<String> = (0..record.len()).map(text).collect();
+            let names = record.texts().map_err(|fault| fault.at(path, line))?;
+            let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
             let title = TITLE_NAMES.iter().find_map(|name| names.iter().position(|n| normalized(n) == *name));
             let item = columns::common(&names, Role::Item);
             let names_columns =
@@ -79,6 +79,12 @@ pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<
             let has_header = names_columns && !is_known(item) && !is_known(0);
             let named = (item, title.unwrap_or(usize::from(item == 0)));
             let chosen = if has_header { named } else { (0, 1) };
+            if let Some(at) =
+                [named.0, named.1].into_iter().find(|at| has_header && columns::repeats(&names, *at))
+            {
+                let expected = format!("one column called {}", shown(names[at].as_bytes()));
+                return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
+            }
             layout = Some(chosen);
             if has_header {
                 continue;
@@ -86,12 +92,13 @@ pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<
             chosen
         };
         // Ids are those of the log, with the spaces around them if they have some.
-        let index = catalog.find(Id::Text(&written(item))).or_else(|| catalog.find(Id::Text(&text(item))));
+        let (item, title) = (text(item)?, text(title)?.trim());
+        let index = catalog.find(Id::Text(item)).or_else(|| catalog.find(Id::Text(item.trim())));
         if let Some(index) = index
             && titles[index].is_none()
-            && !text(title).is_empty()
+            && !title.is_empty()
         {
-            titles[index] = Some(text(title).into());
+            titles[index] = Some(title.into());
         }
     }
     Ok(Titles { titles })

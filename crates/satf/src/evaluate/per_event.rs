@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt32Array};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
@@ -27,6 +27,9 @@ use crate::fault::excerpt;
 use crate::interactions::Ids;
 use crate::monitor::Monitor;
 use crate::prepare::Partition;
+
+/// The most bytes of a file of text that are read, unpacked: some millions of events. Parquet has no such limit.
+const LARGEST_TEXT: u64 = 1 << 30;
 
 /// The column of times.
 const TIME: &str = "timestamp";
@@ -122,6 +125,10 @@ pub struct PairedEvents {
     pub users: Vec<usize>,
     /// Events that only one of the two has.
     pub unpaired: usize,
+    /// Metrics that only the first has.
+    pub only_first: Vec<Metric>,
+    /// Metrics that only the second has.
+    pub only_second: Vec<Metric>,
 }
 
 /// Writes the results of an evaluation: CSV if the name ends in `.csv`, else Parquet.
@@ -204,7 +211,7 @@ impl PerEvent {
     pub fn read(path: &Path, monitor: &dyn Monitor) -> Result<Self, PerEventError> {
         let io_error = |source| PerEventError::Io { path: path.to_owned(), source };
         let content = |reason: String| PerEventError::Content { path: path.to_owned(), reason };
-        let columns = match read_content(path, monitor)? {
+        let columns = match read_content(path, LARGEST_TEXT, monitor)? {
             Content::Bytes(bytes) if bytes.is_empty() => return Err(content("it is empty".to_owned())),
             Content::Bytes(bytes) => csv_columns(&bytes).map_err(|e| content(e.to_string()))?,
             Content::Parquet => {
@@ -218,10 +225,10 @@ impl PerEvent {
 
         let is_metric = |name: &str| name.parse::<Metric>().is_ok();
         let is_ours = |name: &str| ["user_id", "item_id", TIME].contains(&name) || is_metric(name);
-        for (at, (name, _)) in columns.iter().enumerate().filter(|(_, (name, _))| is_ours(name)) {
-            if columns[..at].iter().any(|(before, _)| before == name) {
-                return Err(content(format!("it has several columns `{name}`")));
-            }
+        let mut seen = HashSet::new();
+        let mut ours = columns.iter().map(|(name, _)| name).filter(|name| is_ours(name));
+        if let Some(name) = ours.find(|name| !seen.insert(name.as_str())) {
+            return Err(content(format!("it has several columns `{name}`")));
         }
         let column = |name: &str| {
             let found = columns.iter().find(|(known, _)| known == name).map(|(_, values)| values);
@@ -319,7 +326,12 @@ impl PerEvent {
             })
             .collect();
         let unpaired = self.len() + other.len() - 2 * both.len();
-        Ok(PairedEvents { metrics, users, unpaired })
+        let beyond = |run: &PerEvent| {
+            let names = run.metrics.iter().map(|(metric, _)| *metric);
+            names.filter(|metric| metrics.iter().all(|(known, ..)| known != metric)).collect::<Vec<_>>()
+        };
+        let (only_first, only_second) = (beyond(self), beyond(other));
+        Ok(PairedEvents { metrics, users, unpaired, only_first, only_second })
     }
 }
 

@@ -8,6 +8,7 @@ use crate::evaluate::Estimate;
 use crate::interactions::{Id, Ids, UserIndex};
 use crate::models::Quantization;
 use crate::prepare::{Histories, Statistics, TiePolicy};
+use crate::unique_keys;
 
 /// What a model is, what it learned from, and how good it was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,7 @@ pub struct Manifest {
     /// The model's name, as in [`Registry::models`](crate::models::Registry::models).
     pub model: String,
     /// Every key of its configuration.
+    #[serde(deserialize_with = "unique_keys::value")]
     pub configuration: serde_json::Value,
     /// Seed for everything random on the way from the log to the model.
     pub seed: Option<u64>,
@@ -22,7 +24,7 @@ pub struct Manifest {
     pub quantization: Quantization,
     /// What training found by itself, by name ([`crate::models::Recommender::learned`]). Empty where nothing was, and in files
     /// from before it was kept.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "unique_keys::map")]
     pub learned: BTreeMap<String, f64>,
     /// What it learned from.
     pub dataset: Dataset,
@@ -74,6 +76,7 @@ pub struct Validation {
     /// Events predicted.
     pub events: usize,
     /// Every metric.
+    #[serde(deserialize_with = "unique_keys::map")]
     pub metrics: BTreeMap<String, Estimate>,
     /// The metric after every iteration, for models that learn iteratively.
     pub curve: Vec<Estimate>,

@@ -9,13 +9,17 @@
 //! Whatever a file says is checked against what it holds: tensors lie one behind the other from the first byte after the header to the
 //! last of the file, and each has the bytes that its shape needs.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
-use serde::Deserialize;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
 
+use crate::byte_size::ByteSize;
 use crate::fault::excerpt;
 use crate::models::{StoredTensor, TensorType};
+use crate::unique_keys;
 
 /// What is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,16 +50,52 @@ pub struct Content<'a> {
     pub tensors: BTreeMap<String, StoredTensor<'a>>,
 }
 
-/// The header of a file, not checked against its values yet.
-#[derive(Deserialize)]
+/// The header of a file, not checked against its values yet. Every name is there once.
 pub(super) struct Header {
-    #[serde(rename = "__metadata__", default)]
     pub(super) metadata: HashMap<String, String>,
-    #[serde(flatten)]
     tensors: BTreeMap<String, Place>,
 }
 
-#[derive(Deserialize)]
+/// The key of the texts among the names of tensors.
+const METADATA: &str = "__metadata__";
+
+impl<'de> Deserialize<'de> for Header {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct HeaderVisitor;
+        impl<'de> Visitor<'de> for HeaderVisitor {
+            type Value = Header;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Header, A::Error> {
+                let (mut metadata, mut tensors) = (None, BTreeMap::new());
+                while let Some(name) = entries.next_key::<String>()? {
+                    if name == METADATA {
+                        let Texts(texts) = entries.next_value()?;
+                        if metadata.replace(texts).is_some() {
+                            return Err(unique_keys::repeated(METADATA));
+                        }
+                        continue;
+                    }
+                    match tensors.entry(name) {
+                        Entry::Occupied(known) => return Err(unique_keys::repeated(known.key())),
+                        Entry::Vacant(free) => free.insert(entries.next_value()?),
+                    };
+                }
+                Ok(Header { metadata: metadata.unwrap_or_default(), tensors })
+            }
+        }
+        deserializer.deserialize_map(HeaderVisitor)
+    }
+}
+
+/// Texts by key.
+#[derive(serde::Deserialize)]
+struct Texts(#[serde(deserialize_with = "unique_keys::map")] HashMap<String, String>);
+
+#[derive(serde::Deserialize)]
 struct Place {
     dtype: String,
     shape: Vec<usize>,
@@ -86,7 +126,11 @@ impl Header {
             let bytes = values.get(begin..end).unwrap_or_default();
             let needed = place.shape.iter().try_fold(kind.size(), |size, extent| size.checked_mul(*extent));
             if needed != Some(bytes.len()) {
-                return Err(fault(format!("of shape {:?} has {} bytes", place.shape, bytes.len())));
+                return Err(fault(format!(
+                    "of shape {:?} has {}",
+                    place.shape,
+                    ByteSize(bytes.len() as u64)
+                )));
             }
             Ok((name, StoredTensor { kind, shape: place.shape, bytes }))
         };
@@ -188,6 +232,15 @@ mod tests {
         }
         let both = r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}}"#;
         assert!(parse(&file(both, &[0; 8])).unwrap_err().to_string().contains("tensor 'b'"));
+        let place = r#"{"dtype":"F32","shape":[2],"data_offsets":[0,8]}"#;
+        for (header, name) in [
+            (format!(r#"{{"a":{place},"a":{place}}}"#), "a"),
+            (format!(r#"{{"__metadata__":{{}},"a":{place},"__metadata__":{{}}}}"#), "__metadata__"),
+            (format!(r#"{{"__metadata__":{{"k":"1","k":"2"}},"a":{place}}}"#), "k"),
+        ] {
+            let message = parse(&file(&header, &[0; 8])).unwrap_err().to_string();
+            assert!(message.contains(&format!("the key '{name}' appears twice")), "{header}: {message}");
+        }
         assert_eq!(parse(&file("{}", &[])).unwrap(), Content::default());
         assert_eq!(parse(&u64::MAX.to_le_bytes()), Err(SafetensorsError::Cut));
     }

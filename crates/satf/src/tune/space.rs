@@ -10,18 +10,21 @@
 
 use std::path::Path;
 
+use hashbrown::HashSet;
 use serde_json::{Map, json};
 use toml::{Table, Value};
 
 use super::constraint::Constraint;
 use super::{Damage, RangeFault, SpaceFault, TuneError};
-use crate::data::read_text;
+use crate::data::read_configuration;
 use crate::fault::picture;
 use crate::models::{KeyFault, ModelEntry, nearest};
 use crate::monitor::Monitor;
 
 /// Most values a key may have.
 const MOST_VALUES: usize = 10_000;
+/// Farthest from zero that a range may go: up to here whole numbers and steps are exact.
+const FARTHEST: f64 = 1e15;
 
 /// A grid of configurations.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,8 +82,10 @@ impl Space {
 
     /// A space of one's own, from a TOML file or a pipe. The monitor may stop the reading.
     pub fn read(path: &Path, monitor: &dyn Monitor) -> Result<Space, TuneError> {
-        let text = read_text(path, monitor)?;
-        let name = path.display().to_string();
+        let text = read_configuration(path, monitor)?;
+        // The name of a pipe says nothing, and is another one next time.
+        let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+        let name = if is_file { path.display().to_string() } else { "pipe".to_owned() };
         let table = text
             .parse::<Table>()
             .map_err(|error| TuneError::damaged(path, Damage::NotToml(picture(&error))))?;
@@ -197,6 +202,7 @@ impl Dimension {
             single => std::slice::from_ref(single),
         };
         let mut values: Vec<Value> = Vec::new();
+        let mut seen = HashSet::new();
         for part in parts {
             let more = match part {
                 Value::Table(range) => expand(range).map_err(|fault| SpaceFault::Range {
@@ -211,17 +217,35 @@ impl Dimension {
                     return Err(SpaceFault::NoValue { key: key.to_owned(), value: other.to_string() });
                 }
             };
-            for value in more {
-                if !values.contains(&value) {
-                    values.push(value);
-                }
-            }
+            values.extend(more.into_iter().filter(|value| seen.insert(Identity::of(value))));
         }
         if values.is_empty() || values.len() > MOST_VALUES {
             let (key, values) = (key.to_owned(), values.len());
             return Err(SpaceFault::NumValues { key, values, most: MOST_VALUES });
         }
         Ok(Dimension { key: key.to_owned(), values })
+    }
+}
+
+/// What tells two values apart. A whole number and a fraction are never the same value, even if they are equal.
+#[derive(PartialEq, Eq, Hash)]
+enum Identity {
+    Integer(i64),
+    /// The bits of the number; 0 and -0 are one.
+    Float(u64),
+    Boolean(bool),
+    Text(String),
+}
+
+impl Identity {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Integer(number) => Identity::Integer(*number),
+            Value::Float(number) => Identity::Float((number + 0.0).to_bits()),
+            Value::Boolean(flag) => Identity::Boolean(*flag),
+            Value::String(text) => Identity::Text(text.clone()),
+            other => Identity::Text(other.to_string()),
+        }
     }
 }
 
@@ -233,9 +257,12 @@ fn expand(range: &Table) -> Result<Vec<Value>, RangeFault> {
     let bound = |field: &'static str| {
         let value = range.get(field).ok_or(RangeFault::Missing(field))?;
         let number = value.as_float().or(value.as_integer().map(|number| number as f64));
-        let number = number.filter(|number| number.is_finite() && number.abs() <= 1e15);
         let number = number.ok_or_else(|| RangeFault::NotNumber { field, value: value.to_string() })?;
-        Ok::<_, RangeFault>((number, value.is_integer()))
+        // Not a number fails the comparison too.
+        if number.abs() <= FARTHEST {
+            return Ok::<_, RangeFault>((number, value.is_integer()));
+        }
+        Err(RangeFault::TooFar { field, value: value.to_string(), most: FARTHEST })
     };
     let ((from, whole_from), (to, whole_to)) = (bound("from")?, bound("to")?);
     if from > to {
@@ -322,7 +349,8 @@ mod tests {
     fn all_faults_come_at_once_and_name_key_and_value() {
         let text = "summery = 'x'\nconstraints = ['a <', 7]\n[keys]\na = { from = 1, to = 2 }\nb = []\nc = { from = 3, \
                     to = 1, step = 1 }\nd = { from = 0, to = 1, step = 0 }\ne = { from = 0, to = 1, log = 3 }\nf = \
-                    2020-01-01\ng = { from = 'x', to = 2, step = 1 }\nh = { from = 1, to = 2, stp = 1 }";
+                    2020-01-01\ng = { from = 'x', to = 2, step = 1 }\nh = { from = 1, to = 2, stp = 1 }\ni = { from = 1, to = 1e18, \
+                    step = 1e17 }";
         let message = space(text).unwrap_err();
         for part in [
             "summery",
@@ -336,10 +364,21 @@ mod tests {
             "f = 2020-01-01",
             "from = \"x\"",
             "'stp'",
+            "to = 1000000000000000000.0: expected a number from -1e15 to 1e15",
         ] {
             assert!(message.contains(part), "no '{part}' in: {message}");
         }
         assert!(space("").unwrap_err().contains("no keys"));
+    }
+
+    #[test]
+    fn a_long_list_is_read_in_no_time() {
+        let list = (0..300_000).map(|number| number.to_string()).collect::<Vec<_>>().join(",");
+        let start = std::time::Instant::now();
+        let message = space(&format!("keys.x = [{list}]")).unwrap_err();
+        assert!(message.contains("x has 300000 values: expected 1 to 10000"), "{message}");
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+        assert_eq!(values("[1, 1, 0.0, -0.0, 1.0, 2]"), [1.0, 0.0, 1.0, 2.0]);
     }
 
     #[test]

@@ -107,6 +107,16 @@ pub enum RangeFault {
         /// What is there.
         value: String,
     },
+    /// A number that is too far from zero, or none at all.
+    #[error("{field} = {}: expected a number from -{most:e} to {most:e}", excerpt(value))]
+    TooFar {
+        /// The field.
+        field: &'static str,
+        /// What is there.
+        value: String,
+        /// The farthest that a range may go.
+        most: f64,
+    },
     /// The upper end comes first.
     #[error("from {from} to {to}: expected the lower end first")]
     Order {

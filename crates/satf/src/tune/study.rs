@@ -17,11 +17,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Best, Damage, Trial, TuneError, best_of};
 use crate::data::write_atomically;
+use crate::unique_keys::Unique;
 
 /// The training at the end, among those of which checkpoints are kept.
 const REFIT: &str = "refit";
@@ -105,6 +107,11 @@ impl Study {
     /// The files that a study in this folder is made of, checkpoints aside.
     pub fn files(folder: &Path) -> Vec<PathBuf> {
         [STUDY, TRIALS, RESULT, BEST, LOCK].iter().map(|name| folder.join(name)).collect()
+    }
+
+    /// The folder in which a study in this folder keeps unfinished training.
+    pub fn all_checkpoints(folder: &Path) -> PathBuf {
+        folder.join(CHECKPOINTS)
     }
 
     /// The folder.
@@ -324,7 +331,7 @@ fn read_json(path: &Path) -> Result<Option<Value>, TuneError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         outcome => outcome.map_err(TuneError::file(path, "read the file"))?,
     };
-    let value = serde_json::from_str(&text).map_err(|error| TuneError::content(path, &error))?;
+    let Unique(value) = serde_json::from_str(&text).map_err(|error| TuneError::content(path, &error))?;
     Ok(Some(value))
 }
 
@@ -339,12 +346,13 @@ fn sync_folder(folder: &Path) -> Result<(), TuneError> {
 /// The trials of a log, and how many of its bytes are whole lines of them. Only the last line may be torn.
 fn parse_trials(path: &Path, bytes: &[u8]) -> Result<(Vec<Trial>, usize), TuneError> {
     let mut trials: Vec<Trial> = Vec::new();
+    let mut seen = HashSet::new();
     let mut whole = 0;
     for (number, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
         let last = whole + line.len() == bytes.len();
         match serde_json::from_slice::<Trial>(line) {
             Ok(trial) if line.ends_with(b"\n") => {
-                if trials.iter().any(|other| other.trial == trial.trial) {
+                if !seen.insert(trial.trial) {
                     let damage = Damage::Repeated { line: number + 1, trial: trial.trial };
                     return Err(TuneError::damaged(path, damage));
                 }

@@ -14,6 +14,7 @@ use crate::experiment::{ExperimentError, Validation, ValidationScore, score_vari
 use crate::models::{Checkpoints, ConfigError, Iteration, ModelError, Snapshot, TrainingMonitor};
 use crate::monitor::{Cancelled, Monitor};
 use crate::prepare::Partition;
+use crate::unique_keys;
 
 /// Iterations that take so many seconds are reported one by one; others only trial by trial.
 const WORTH_TELLING: f64 = 2.0;
@@ -25,6 +26,7 @@ pub struct Trial {
     /// Its number, from 0.
     pub trial: usize,
     /// The keys that tell its training from the others.
+    #[serde(deserialize_with = "unique_keys::object")]
     pub keys: Map<String, Value>,
     /// Every configuration scored on the validation set, iteration by iteration.
     pub scores: Vec<Score>,
@@ -42,6 +44,7 @@ pub struct Trial {
 #[serde(deny_unknown_fields)]
 pub struct Score {
     /// Its keys beyond those of the training: the number of iterations, and keys that play no part in training.
+    #[serde(deserialize_with = "unique_keys::object")]
     pub keys: Map<String, Value>,
     /// The metric.
     pub value: f64,

@@ -323,9 +323,15 @@ pub(crate) fn guarded<T, E: Display>(
 ) -> Result<T, DataError> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(broken(path, error.to_string())),
+        Ok(Err(error)) => Err(broken(path, in_words(&error.to_string()))),
         Err(_) => Err(broken(path, "it is damaged")),
     }
+}
+
+/// What the decoder says in words. After them it may list its own values, and all bytes that it met among them.
+pub(super) fn in_words(error: &str) -> &str {
+    let end = [" {", " [", "(["].iter().filter_map(|list| error.find(list)).min().unwrap_or(error.len());
+    error[..end].trim_end_matches([':', ' '])
 }
 
 fn broken(path: &Path, reason: impl Into<Box<str>>) -> DataError {
@@ -339,6 +345,18 @@ mod tests {
     use parquet::schema::types::SchemaDescriptor;
 
     use super::*;
+
+    #[test]
+    fn what_the_decoder_says_ends_where_it_lists_bytes() {
+        for (said, words) in [
+            ("Parquet error: Corrupt footer", "Parquet error: Corrupt footer"),
+            ("External: FromUtf8Error { bytes: [117, 115] }", "External: FromUtf8Error"),
+            ("Arrow: invalid: RangeOutOfBounds([1, 2])", "Arrow: invalid: RangeOutOfBounds"),
+            ("found: [1, 2]", "found"),
+        ] {
+            assert_eq!(in_words(said), words);
+        }
+    }
 
     #[test]
     fn codecs_that_are_not_read_are_named_if_their_column_is_taken() {

@@ -22,7 +22,7 @@ use super::rows::{Next, Row, Rows};
 use super::source::Source;
 use super::time::TimeReader;
 use super::tolerance::Tolerance;
-use super::{DataError, FirstRow, ReadOptions};
+use super::{DataError, FirstRow, Format, ReadOptions};
 use crate::interactions::{Clock, Id, Ids, OwnedHistory, OwnedId};
 use crate::monitor::{Monitor, OnlyCancels, check_cancelled};
 
@@ -81,6 +81,7 @@ impl Default for HistoryOptions {
 /// a log.
 pub struct UserHistories<'a> {
     rows: Rows<'a>,
+    format: Format,
     resolver: Resolver<'a>,
     tolerance: Tolerance,
     /// The file, if it can be read again.
@@ -115,10 +116,11 @@ impl<'a> UserHistories<'a> {
             Source::open(path, monitor)?
         };
         let wanted = Wanted::histories(&options.reading, options.history_column.as_deref(), catalog);
-        let (rows, _) = Rows::open(source, wanted.clone(), monitor)?;
+        let (rows, format) = Rows::open(source, wanted.clone(), monitor)?;
         let resolver = Resolver::new(rows.path(), catalog, options);
         Ok(UserHistories {
             rows,
+            format,
             resolver,
             tolerance: Tolerance::new(&options.reading),
             file,
@@ -135,7 +137,7 @@ impl<'a> UserHistories<'a> {
         self.tolerance.skipped
     }
 
-    /// How many times so far were finer than a microsecond, and were cut to it.
+    /// How many times so far were finer than a microsecond, and were rounded to it.
     pub fn finer_times(&self) -> u64 {
         self.resolver.times.finer()
     }
@@ -143,6 +145,11 @@ impl<'a> UserHistories<'a> {
     /// What was wrong with the first few of them.
     pub fn skipped_messages(&self) -> &[String] {
         &self.tolerance.messages
+    }
+
+    /// The format of the file.
+    pub fn format(&self) -> Format {
+        self.format
     }
 
     /// What messages call the file.
