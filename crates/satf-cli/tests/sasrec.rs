@@ -124,8 +124,7 @@ fn a_training_that_is_interrupted_says_that_it_can_go_on() {
     let (folder, log) = shop_log(500);
     let (runs, model) = (path(folder.path(), "runs"), path(folder.path(), "shop.satf"));
     let mut arguments = vec!["train", &log, "--model", "sasrec", "-o", &model, "--checkpoints", &runs];
-    arguments.extend(SMALL);
-    arguments.extend(["--set", "epochs=5000"]);
+    arguments.extend(SMALL.map(|word| if word == "epochs=3" { "epochs=5000" } else { word }));
     let (code, said) = signal_once_checkpointed(&arguments, &runs, "INT");
     assert_eq!(code, Some(130), "{said}");
     assert!(said.contains(&format!("kept in {runs}")) && said.contains("continues from there"), "{said}");
