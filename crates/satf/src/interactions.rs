@@ -12,6 +12,7 @@
 mod history;
 mod history_view;
 mod ids;
+mod mixer;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ pub use history::OwnedHistory;
 pub use history_view::History;
 pub(crate) use ids::shortest_integer;
 pub use ids::{AsId, Id, Ids, OwnedId};
+pub(crate) use mixer::{Mixer, event_hash};
 
 /// A user, as the rank of its id among all users of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -146,7 +148,7 @@ impl Interactions {
     /// A number that two logs share only if they have the same rows in the same order, as good as certainly. It tells a
     /// log that has changed; it does not withstand forgery.
     pub fn fingerprint(&self) -> u64 {
-        let mut mixer = Mixer(0);
+        let mut mixer = Mixer::new(0);
         mixer.add(u64::from(self.clock == Clock::Calendar));
         for ids in [&self.users, &self.items] {
             mixer.add(ids.len() as u64);
@@ -159,7 +161,7 @@ impl Interactions {
             mixer.add(u64::from(row.user.0) << 32 | u64::from(row.item.0));
             mixer.add(row.time.0 as u64);
         }
-        mixer.0
+        mixer.value()
     }
 
     /// Keeps the rows for which `keep` holds, in order, and renumbers users and items without gaps.
@@ -186,25 +188,6 @@ impl Interactions {
             users: Arc::new(self.users.subset(&users)),
             items: Arc::new(self.items.subset(&items)),
             ..self
-        }
-    }
-}
-
-/// Mixes words into one number; every bit of a word reaches every bit of the result.
-struct Mixer(u64);
-
-impl Mixer {
-    fn add(&mut self, word: u64) {
-        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(31);
-    }
-
-    fn add_text(&mut self, text: &str) {
-        self.add(text.len() as u64);
-        for bytes in text.as_bytes().chunks(8) {
-            let mut word = [0; 8];
-            word[..bytes.len()].copy_from_slice(bytes);
-            self.add(u64::from_le_bytes(word));
         }
     }
 }

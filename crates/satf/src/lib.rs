@@ -15,6 +15,7 @@
 //! | events in a list | [`Interactions::from_events`] |
 //! | events one by one, in Arrow record batches, in files, in a stream | [`LogBuilder`]; for files alone [`data::read_log`] |
 //! | a model | [`Model::fit`], with options [`Model::fit_with`]; the models are those of [`models`] |
+//! | a model that follows events as they come, and forgets | [`Counts`], [`Model::of_counts`] |
 //! | to keep it | [`Model::save`], [`Model::load`] |
 //! | a history: a list of ids | [`Model::history`]; with times [`Model::history_with_times`]; from files [`data::UserHistories`] |
 //! | what comes next | [`Model::recommend`]; filters, boosts and explanations are parts of the [`Request`] |
@@ -41,6 +42,7 @@
 
 pub mod byte_size;
 pub mod choice;
+pub mod counts;
 pub mod data;
 pub mod evaluate;
 pub mod experiment;
@@ -62,6 +64,8 @@ pub mod tensor;
 pub mod tune;
 mod unique_keys;
 
+#[doc(inline)]
+pub use counts::{Counts, CountsOptions};
 #[doc(inline)]
 pub use data::{EventTime, LogBuilder, ReadOptions, read_log};
 #[doc(inline)]

@@ -62,7 +62,7 @@ fn histories() -> Histories {
 
 fn models() -> Vec<Model> {
     let histories = histories();
-    let pairs = DSatfConfig { balance: 0.0, ..Default::default() };
+    let pairs = DSatfConfig { balance: Some(0.0), ..Default::default() };
     let configured = [
         Configured::new(PopularityConfig::default()),
         Configured::new(RandomConfig::default()),

@@ -26,6 +26,7 @@ fn settings(model: &str) -> Table {
         "ga-satf" => "item_rank = 9\nuser_rank = 10\nposition_rank = 2\nmax_len = 8\nseed = 3",
         "la-satf" => "item_rank = 9\nuser_rank = 10\nmax_len = 8\nrescaled = true\nseed = 3",
         "vmis-knn" => "neighbors = 9\nsample_size = 20",
+        "d-satf" => "balance = 0.25",
         "transitions" => "window = 4\nmax_len = 6\nreverse = 0.2",
         _ => "",
     };

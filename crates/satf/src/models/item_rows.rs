@@ -1,14 +1,9 @@
-//! Sparse weights from items to items, and how they are counted: the part that is the same for every model of pairs.
+//! Sparse weights from items to items: the part that is the same for every model of pairs.
 
-use rayon::prelude::*;
-
-use super::ModelError;
 use super::array::Array;
 use super::tensors::{StoredTensors, Tensor, TensorError};
 use super::workspace::SparseSums;
-use crate::interactions::{ItemIndex, UserIndex};
-use crate::monitor::{Monitor, check_cancelled};
-use crate::prepare::Histories;
+use crate::interactions::ItemIndex;
 
 /// A matrix of items by items in compressed rows: row `a` holds the weights of the items after `a`, items ascending.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,17 +84,6 @@ impl ItemRows {
         items.binary_search(&to).map_or(0.0, |at| f64::from(weights[at]))
     }
 
-    /// The weighted sum of rows, in double precision and in the order given.
-    pub(super) fn sum_into(&self, rows: impl Iterator<Item = (ItemIndex, f64)>, sums: &mut [f64]) {
-        sums.fill(0.0);
-        for (item, factor) in rows {
-            let (items, weights) = self.row(item);
-            for (to, &weight) in items.iter().zip(weights) {
-                sums[to.get()] += factor * f64::from(weight);
-            }
-        }
-    }
-
     /// Adds the weighted sum of rows, in double precision and in the order given.
     pub(super) fn add_to(&self, sums: &mut SparseSums, rows: impl Iterator<Item = (ItemIndex, f64)>) {
         for (item, factor) in rows {
@@ -136,6 +120,33 @@ impl RowChunk {
     /// Entries of all rows so far.
     pub(super) fn len(&self) -> usize {
         self.items.len()
+    }
+
+    /// Ends the row with at most `limit` of its entries, those with the largest products of weight and `factor`; equal ones go to the
+    /// lower item.
+    pub(super) fn end_row_with_strongest(&mut self, limit: usize, factor: impl Fn(ItemIndex) -> f64) {
+        let start = self.ends.last().copied().unwrap_or(0);
+        let len = self.items.len() - start;
+        if len > limit {
+            let mut entries: Vec<(f64, ItemIndex, f32)> = self.items[start..]
+                .iter()
+                .zip(&self.weights[start..])
+                .map(|(&item, &weight)| (f64::from(weight) * factor(item), item, weight))
+                .collect();
+            if limit > 0 {
+                entries.select_nth_unstable_by(limit - 1, |one, other| {
+                    other.0.total_cmp(&one.0).then(one.1.cmp(&other.1))
+                });
+            }
+            entries.truncate(limit);
+            entries.sort_unstable_by_key(|entry| entry.1);
+            self.items.truncate(start);
+            self.weights.truncate(start);
+            for (_, item, weight) in entries {
+                self.push(item, weight);
+            }
+        }
+        self.end_row();
     }
 
     /// Ends the row.
@@ -180,57 +191,5 @@ impl RowSums {
     pub(super) fn drain_into(&mut self, chunk: &mut RowChunk, scale: impl Fn(usize) -> f64) {
         self.drain(|item, sum| chunk.push(item, (sum * scale(item.get())) as f32));
         chunk.end_row();
-    }
-}
-
-/// Items that are counted as one piece of parallel work.
-const ITEMS_A_CHUNK: usize = 64;
-
-/// Where every item stands: users and positions in their histories, in this order.
-pub(super) struct Positions {
-    offsets: Vec<usize>,
-    places: Vec<(UserIndex, u32)>,
-}
-
-impl Positions {
-    /// The places of all items, which occur so often.
-    pub(super) fn of(histories: &Histories, popularity: &[u32]) -> Self {
-        let mut offsets = vec![0usize; popularity.len() + 1];
-        for (item, &count) in popularity.iter().enumerate() {
-            offsets[item + 1] = offsets[item] + count as usize;
-        }
-        let mut next = offsets.clone();
-        let mut places = vec![(UserIndex(0), 0); histories.num_rows()];
-        for (user, history) in histories.iter().enumerate() {
-            for (at, item) in history.iter().enumerate() {
-                places[next[item.get()]] = (UserIndex(user as u32), at as u32);
-                next[item.get()] += 1;
-            }
-        }
-        Positions { offsets, places }
-    }
-
-    /// Works through the items in chunks, in parallel. For every item, `count` gets its places and a workspace, which it leaves as it
-    /// found it, and adds to what its chunk comes to. An item's places are in the order of users and positions, and chunks come
-    /// back in the order of items: nothing depends on the number of threads.
-    pub(super) fn each_item<W, C: Default + Send>(
-        &self,
-        monitor: &dyn Monitor,
-        workspace: impl Fn() -> W + Send + Sync,
-        count: impl Fn(&mut W, usize, &[(UserIndex, u32)], &mut C) + Send + Sync,
-    ) -> Result<Vec<C>, ModelError> {
-        self.offsets[1..]
-            .par_chunks(ITEMS_A_CHUNK)
-            .enumerate()
-            .map_init(workspace, |workspace, (at, ends)| {
-                check_cancelled(monitor)?;
-                let mut chunk = C::default();
-                for (item, &end) in (at * ITEMS_A_CHUNK..).zip(ends) {
-                    count(workspace, item, &self.places[self.offsets[item]..end], &mut chunk);
-                }
-                monitor.advance(ends.len() as u64);
-                Ok(chunk)
-            })
-            .collect()
     }
 }

@@ -8,6 +8,7 @@ use super::quantization::Quantization;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::workspace::{Scores, Workspace};
 use super::{ModelError, TrainingMonitor};
+use crate::counts::Counts;
 use crate::factorize::Plan;
 use crate::interactions::ItemIndex;
 use crate::prepare::{Histories, History};
@@ -180,6 +181,17 @@ pub trait Learner: Send + Sync {
         histories: &Histories,
         monitor: &dyn TrainingMonitor,
     ) -> Result<Box<dyn Recommender>, ModelError>;
+
+    /// Learns from events that were counted already: the same model, to the bit, as from their histories, which are given too. A
+    /// model that uses no counts learns from the histories.
+    fn fit_counted(
+        &self,
+        _counts: &Counts,
+        histories: &Histories,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Box<dyn Recommender>, ModelError> {
+        self.fit(histories, monitor)
+    }
 
     /// Builds a fitted model of this configuration again, from the arrays it was stored as.
     fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError>;

@@ -20,11 +20,12 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::{check_history, score_each};
 use super::company;
-use super::item_rows::{ItemRows, Positions, RowChunk, RowNames, RowSums};
+use super::item_rows::{ItemRows, RowChunk, RowNames, RowSums};
 use super::memory::DEFAULT_MEMORY_BYTES;
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use super::workspace::{Scores, Workspace};
 use super::{Fault, Learner, ModelError, Recommender, Similarities, TrainingMonitor, UserData};
+use crate::counts::Places;
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
 use crate::prepare::{Histories, History};
@@ -144,7 +145,7 @@ impl Transitions {
         config.check()?;
         let num_items = histories.num_items();
         let popularity = histories.popularity();
-        let sources = Positions::of(histories, &popularity);
+        let sources = Places::of(histories, &popularity);
         let longest = histories.iter().map(<[ItemIndex]>::len).max().unwrap_or(0);
         let distance_weights: Vec<f64> = (1..=config.window.min(longest))
             .map(|distance| (distance as f64).powf(-config.distance_decay))

@@ -1,10 +1,9 @@
 //! The same events without their order: what a model can learn if it sees which items each user has, but not in which order.
 
-use rand::SeedableRng;
+use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::split::{Event, Partition};
-use super::ties::shuffle;
 use crate::interactions::UserIndex;
 
 /// Random streams below this belong to users, those from it on to events.
@@ -43,6 +42,15 @@ impl Partition {
             (event.history_start, event.history_end) = (start, holdout.items.len());
         }
         disordered
+    }
+}
+
+/// Fisher-Yates, spelled out so that a seed means the same order in every release. The draw is scaled by
+/// multiplication, whose bias (below 2^-32 a swap) is of no account here.
+fn shuffle<T>(rows: &mut [T], random: &mut ChaCha8Rng) {
+    for last in (1..rows.len()).rev() {
+        let draw = (u64::from(random.next_u32()) * (last as u64 + 1)) >> 32;
+        rows.swap(last, draw as usize);
     }
 }
 

@@ -117,6 +117,23 @@ impl Histories {
         }
     }
 
+    /// The same users and catalogue with the histories of some users alone; those of the others are empty.
+    #[must_use]
+    pub(crate) fn of_users(&self, is_kept: impl Fn(UserIndex) -> bool) -> Self {
+        let mut offsets = vec![0];
+        let (mut items, mut times) = (Vec::new(), Vec::new());
+        for user in (0..self.num_users() as u32).map(UserIndex) {
+            if is_kept(user) {
+                items.extend_from_slice(self.items_of(user));
+                times.extend_from_slice(self.times_of(user));
+            }
+            offsets.push(items.len());
+        }
+        let (users, catalog) = (Arc::clone(&self.users), Arc::clone(&self.catalog));
+        let lengths = count_lengths(&offsets);
+        Histories { users, catalog, clock: self.clock, offsets, items, times, lengths }
+    }
+
     /// Every length that histories have, ascending, and how many have it: what takes long to count user by user, for those who ask
     /// often.
     pub fn lengths(&self) -> &[(usize, u64)] {

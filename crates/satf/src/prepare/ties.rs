@@ -6,14 +6,13 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::histories::Histories;
 use super::statistics::count_tied_rows;
 use crate::choice::{UnknownChoice, choose};
-use crate::interactions::{Interaction, Interactions};
+use crate::interactions::{Interaction, Interactions, event_hash};
 
 /// How rows of one user with equal times are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,23 +65,15 @@ pub struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// Orders a log. Under [`TiePolicy::Shuffle`] and [`TiePolicy::Basket`] the result depends on the seed and
-    /// on what the rows say, not on their order in the file.
+    /// Orders a log. Under [`TiePolicy::Shuffle`] and [`TiePolicy::Basket`] one user's events of the same time stand in the order of a
+    /// seeded hash of their ids and time. So it depends on the seed and on each event itself: not on the order of the file, nor on
+    /// any other event.
     pub fn new(log: &'a Interactions, policy: TiePolicy, seed: u64) -> Self {
-        let tied_rows = count_tied_rows(log);
-        let mut rows = log.rows().to_vec();
-        if policy != TiePolicy::File {
-            rows.sort_unstable_by_key(|row| (row.user, row.time, row.item));
-            let mut random = ChaCha8Rng::seed_from_u64(seed);
-            for history in rows.chunk_by_mut(|a, b| a.user == b.user) {
-                random.set_stream(u64::from(history[0].user.0));
-                random.set_word_pos(0);
-                for tied in history.chunk_by_mut(|a, b| a.time == b.time) {
-                    shuffle(tied, &mut random);
-                }
-            }
-        }
-        rows.sort_by_key(|row| row.time);
+        let (mut rows, tied_rows) = match policy {
+            TiePolicy::File => (log.rows().to_vec(), count_tied_rows(log)),
+            TiePolicy::Shuffle | TiePolicy::Basket => ordered_by_user(log, policy, seed),
+        };
+        rows.par_sort_by_key(|row| row.time);
         Timeline { log, rows, policy, tied_rows }
     }
 
@@ -94,13 +85,36 @@ impl<'a> Timeline<'a> {
     }
 }
 
-/// Fisher-Yates, spelled out so that a seed means the same order in every release. The draw is scaled by
-/// multiplication, whose bias (below 2^-32 a swap) is of no account here.
-pub(super) fn shuffle<T>(rows: &mut [T], random: &mut ChaCha8Rng) {
-    for last in (1..rows.len()).rev() {
-        let draw = (u64::from(random.next_u32()) * (last as u64 + 1)) >> 32;
-        rows.swap(last, draw as usize);
+impl Histories {
+    /// The histories of a whole log, ties settled, and how many of its rows are tied. The same as those of its [`Timeline`], without putting
+    /// all rows in the order of time.
+    pub fn of_log(log: &Interactions, policy: TiePolicy, seed: u64) -> (Self, usize) {
+        let (rows, tied_rows) = ordered_by_user(log, policy, seed);
+        let rows = rows.iter().map(|row| (row.user, row.item, row.time));
+        let (users, items) = (Arc::clone(log.users()), Arc::clone(log.items()));
+        (Histories::from_ordered_rows(users, items, log.clock(), rows), tied_rows)
     }
+}
+
+/// The rows of a log by user, then by time, ties settled, and how many of them are tied.
+fn ordered_by_user(log: &Interactions, policy: TiePolicy, seed: u64) -> (Vec<Interaction>, usize) {
+    let mut rows = log.rows().to_vec();
+    match policy {
+        TiePolicy::File => rows.par_sort_by_key(|row| (row.user, row.time)),
+        TiePolicy::Shuffle | TiePolicy::Basket => {
+            rows.par_sort_unstable_by_key(|row| (row.user, row.time, row.item))
+        }
+    }
+    let mut tied_rows = 0;
+    for tied in rows.chunk_by_mut(|a, b| (a.user, a.time) == (b.user, b.time)).filter(|tied| tied.len() > 1) {
+        tied_rows += tied.len();
+        if policy != TiePolicy::File {
+            let user = log.users().get(tied[0].user.get());
+            let hash = |row: &Interaction| event_hash(seed, user, log.items().get(row.item.get()), row.time);
+            tied.sort_by_cached_key(hash);
+        }
+    }
+    (rows, tied_rows)
 }
 
 #[cfg(test)]
@@ -136,6 +150,44 @@ mod tests {
         let mut sorted = order(&log, 1);
         sorted.sort_unstable();
         assert_eq!(sorted, (0..60).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_order_of_ties_depends_on_each_event_alone() {
+        let rows: Vec<(i64, i64, i64)> = (0..90).map(|item| (item % 3, item * 7, item / 30)).collect();
+        let ids = |rows: &[(i64, i64, i64)]| {
+            let log = log(rows);
+            let mut rows = Timeline::new(&log, TiePolicy::Shuffle, 4).rows;
+            rows.sort_by_key(|row| row.user);
+            rows.iter()
+                .map(|row| {
+                    (log.users().get(row.user.get()).to_owned(), log.items().get(row.item.get()).to_owned())
+                })
+                .collect::<Vec<_>>()
+        };
+        let whole = ids(&rows);
+        // Without a user, without an item, and without every other event.
+        for keep in [
+            |row: &(i64, i64, i64)| row.0 != 0,
+            |row: &(i64, i64, i64)| row.1 != 14,
+            |row: &(i64, i64, i64)| row.1 % 2 == 0,
+        ] {
+            let kept: Vec<_> = rows.iter().copied().filter(keep).collect();
+            let left = ids(&kept);
+            let expected: Vec<_> = whole.iter().filter(|event| left.contains(event)).cloned().collect();
+            assert_eq!(left, expected);
+        }
+    }
+
+    #[test]
+    fn histories_are_those_of_the_timeline() {
+        let rows: Vec<(i64, i64, i64)> = (0..200).map(|at| (at % 7, at * at % 31, at * 13 % 40)).collect();
+        let log = log(&rows);
+        for policy in TiePolicy::ALL {
+            let timeline = Timeline::new(&log, policy, 3);
+            let (histories, tied_rows) = Histories::of_log(&log, policy, 3);
+            assert_eq!((histories, tied_rows), (timeline.histories(), timeline.tied_rows));
+        }
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use toml::{Table, Value};
 
 use super::Model;
+use crate::counts::Counts;
 use crate::experiment::{SettingsError, SharedKeys};
 use crate::interactions::Interactions;
 use crate::models::{ConfigError, DEFAULT_MODEL, ModelError, Registry, TrainingMonitor};
-use crate::prepare::{Statistics, TiePolicy, Timeline};
+use crate::prepare::{Histories, Statistics, TiePolicy};
 
 /// Which model learns from a log, and how. The default is what [`Model::fit`] does.
 ///
@@ -114,11 +115,38 @@ impl Model {
         let mut keys = options.keys.clone();
         SharedKeys { seed: options.seed, ..SharedKeys::default() }.add_to(&mut keys, &entry)?;
         let configured = entry.configure(&keys)?;
-        let histories = Timeline::new(log, options.ties, options.seed).histories();
+        let (histories, _) = Histories::of_log(log, options.ties, options.seed);
         let mut model = Model::train(&configured, &histories, monitor)?;
         model.set_dataset(options.seed, |dataset| {
             dataset.ties = Some(options.ties);
             dataset.statistics = Some(Statistics::of(log));
+        });
+        Ok(model)
+    }
+
+    /// Learns with defaults from events that were counted: the model that [`Model::fit`] learns from the same events, to the bit of its
+    /// file.
+    pub fn of_counts(counts: &Counts) -> Result<Self, FitError> {
+        Model::of_counts_with(counts, &FitOptions::default(), &())
+    }
+
+    /// The same with other options. The order of ties and its seed are those of the counts, whatever the options say.
+    pub fn of_counts_with(
+        counts: &Counts,
+        options: &FitOptions,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Self, FitError> {
+        let seed = counts.options().seed;
+        let entry = options.registry.find(&options.model)?;
+        let mut keys = options.keys.clone();
+        SharedKeys { seed, ..SharedKeys::default() }.add_to(&mut keys, &entry)?;
+        let configured = entry.configure(&keys)?;
+        let histories = counts.histories();
+        let recommender = configured.learner.fit_counted(counts, &histories, monitor)?;
+        let mut model = Model::new(&configured, &histories, recommender);
+        model.set_dataset(seed, |dataset| {
+            dataset.ties = Some(TiePolicy::Shuffle);
+            dataset.statistics = Some(Statistics::of(&counts.to_log()));
         });
         Ok(model)
     }

@@ -24,14 +24,15 @@
 //!
 //! One eigendecomposition $G = Q \Lambda Q^T$ serves all values of $\lambda$. Cost: $2r$ operations a pair, twice, and $10 r^3 + 4 n r^2$ for the rest.
 
-use faer::{Accum, Mat, MatRef};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
+use crate::counts::Places;
 use crate::interactions::ItemIndex;
 use crate::linalg::dense::{matmul, symmetric_eigen};
 use crate::models::ModelError;
-use crate::models::item_rows::{ItemRows, Positions, RowSums};
-use crate::monitor::{Monitor, check_cancelled};
+use crate::models::item_rows::{ItemRows, RowSums};
+use crate::monitor::{Monitor, OnlyCancels, check_cancelled};
 use crate::prepare::Histories;
 
 /// An item space by rows, as gathers want it.
@@ -65,10 +66,35 @@ impl ItemSpace {
         MatRef::from_row_major_slice(&self.rows, self.rows.len() / self.rank.max(1), self.rank)
     }
 
-    /// Adds a multiple of a row.
-    fn add_row(&self, item: ItemIndex, weight: f64, to: &mut [f64]) {
-        let row = &self.rounded[item.get() * self.rank..][..self.rank];
-        to.iter_mut().zip(row).for_each(|(sum, &value)| *sum += weight * f64::from(value));
+    /// $M V$ for a matrix of items by items whose rows `push` adds one after the other, each in any order.
+    fn images(
+        &self,
+        monitor: &dyn Monitor,
+        push: impl Fn(usize, &mut RowSums, &mut SparseRows) + Sync,
+    ) -> Result<Vec<f64>, ModelError> {
+        let num_items = self.num_items();
+        let mut images = vec![0.0; self.rows.len()];
+        images.par_chunks_mut(ROWS_A_BLOCK * self.rank.max(1)).enumerate().try_for_each_init(
+            || (RowSums::new(num_items), SparseRows::default()),
+            |(sums, rows), (block, images)| -> Result<(), ModelError> {
+                check_cancelled(monitor)?;
+                rows.clear();
+                let first = block * ROWS_A_BLOCK;
+                let last = num_items.min(first + ROWS_A_BLOCK);
+                for item in first..last {
+                    push(item, sums, rows);
+                    rows.ends.push(rows.entries.len());
+                }
+                rows.times(self, images);
+                monitor.advance((last - first) as u64);
+                Ok(())
+            },
+        )?;
+        Ok(images)
+    }
+
+    fn num_items(&self) -> usize {
+        self.rows.len() / self.rank.max(1)
     }
 
     /// $V^T Y$ for as many rows of $Y$ as there are items.
@@ -82,10 +108,63 @@ impl ItemSpace {
     /// $V R$, row after row.
     pub(super) fn times(&self, core: MatRef<'_, f64>) -> Vec<f64> {
         let mut product = vec![0.0; self.rows.len()];
-        let items = self.rows.len() / self.rank.max(1);
-        let into = faer::MatMut::from_row_major_slice_mut(&mut product, items, self.rank);
+        let items = self.num_items();
+        let into = MatMut::from_row_major_slice_mut(&mut product, items, self.rank);
         matmul(into, Accum::Replace, self.as_mat(), core, 1.0);
         product
+    }
+}
+
+/// Rows that are multiplied with the space together.
+const ROWS_A_BLOCK: usize = 64;
+
+/// From one entry in so many on, a block of rows is multiplied as a dense matrix.
+const DENSE_FROM: usize = 12;
+
+/// Some rows of a matrix of items by items.
+#[derive(Default)]
+struct SparseRows {
+    entries: Vec<(ItemIndex, f32)>,
+    ends: Vec<usize>,
+    dense: Vec<f32>,
+    image: Vec<f32>,
+}
+
+impl SparseRows {
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.ends.clear();
+    }
+
+    /// The rows seen through a space. Sums of single precision: what is learned of them is no more exact than the space.
+    fn times(&mut self, space: &ItemSpace, images: &mut [f64]) {
+        let (rows, columns, rank) = (self.ends.len(), space.num_items(), space.rank);
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        self.image.clear();
+        self.image.resize(rows * rank, 0.0);
+        if self.entries.len() * DENSE_FROM >= rows * columns {
+            self.dense.clear();
+            self.dense.resize(rows * columns, 0.0);
+            for ((row, start), &end) in self.dense.chunks_mut(columns).zip(starts).zip(&self.ends) {
+                for &(item, weight) in &self.entries[start..end] {
+                    row[item.get()] += weight;
+                }
+            }
+            let image = MatMut::from_row_major_slice_mut(&mut self.image, rows, rank);
+            let dense = MatRef::from_row_major_slice(&self.dense, rows, columns);
+            let space = MatRef::from_row_major_slice(&space.rounded, columns, rank);
+            faer::linalg::matmul::matmul(image, Accum::Replace, dense, space, 1.0, Par::Seq);
+        } else {
+            for ((image, start), &end) in self.image.chunks_mut(rank.max(1)).zip(starts).zip(&self.ends) {
+                pulp::Arch::new().dispatch(|| {
+                    for &(item, weight) in &self.entries[start..end] {
+                        let row = &space.rounded[item.get() * rank..][..rank];
+                        image.iter_mut().zip(row).for_each(|(sum, &value)| *sum += weight * value);
+                    }
+                });
+            }
+        }
+        images.iter_mut().zip(&self.image).for_each(|(to, &from)| *to = f64::from(from));
     }
 }
 
@@ -138,30 +217,22 @@ pub(super) fn second_moments(
     monitor: &dyn Monitor,
 ) -> Result<Mat<f64>, ModelError> {
     let num_items = histories.num_items();
-    let positions = Positions::of(histories, &histories.popularity());
+    let places = Places::of(histories, &histories.popularity());
     let longest = histories.iter().map(<[ItemIndex]>::len).max().unwrap_or(0);
     let weights = autocorrelation(lag_weights, window.min(longest));
     monitor.begin("counting what stands together", num_items as u64);
-    // Rows of C V, those of consecutive items in a chunk.
-    let images: Vec<Vec<f64>> = positions.each_item(
-        monitor,
-        || RowSums::new(num_items),
-        |row, _, places, images: &mut Vec<f64>| {
-            for &(user, at) in places {
-                let items = histories.items_of(user);
-                let at = at as usize;
-                let user_weight = (items.len() as f64).powf(-user_power);
-                let after = items[at..].iter().zip(&weights);
-                let before = items[..at].iter().rev().zip(&weights[1..]);
-                after.chain(before).for_each(|(&item, &weight)| row.add(item, user_weight * weight));
-            }
-            let start = images.len();
-            images.resize(start + space.rank, 0.0);
-            let image = &mut images[start..];
-            row.drain(|item, weight| space.add_row(item, weight, image));
-        },
-    )?;
-    Ok(space.transpose_times(&images.concat()))
+    let images = space.images(monitor, |item, sums, rows| {
+        for &(user, at) in places.of_item(ItemIndex(item as u32)) {
+            let items = histories.items_of(user);
+            let at = at as usize;
+            let user_weight = (items.len() as f64).powf(-user_power);
+            let after = items[at..].iter().zip(&weights);
+            let before = items[..at].iter().rev().zip(&weights[1..]);
+            after.chain(before).for_each(|(&item, &weight)| sums.add(item, user_weight * weight));
+        }
+        sums.drain(|item, weight| rows.entries.push((item, weight as f32)));
+    })?;
+    Ok(space.transpose_times(&images))
 }
 
 /// $K(0), \dots, K(\text{most})$ of lag weights.
@@ -174,13 +245,9 @@ fn autocorrelation(lag_weights: &[f64], most: usize) -> Vec<f64> {
 
 /// $V^T T V$.
 fn seen_through(space: &ItemSpace, memory: &ItemRows, monitor: &dyn Monitor) -> Result<Mat<f64>, ModelError> {
-    check_cancelled(monitor)?;
-    let mut images = vec![0.0; space.rows.len()];
-    images.par_chunks_mut(space.rank.max(1)).enumerate().for_each(|(source, image)| {
-        let (targets, weights) = memory.row(ItemIndex(source as u32));
-        for (&target, &weight) in targets.iter().zip(weights) {
-            space.add_row(target, f64::from(weight), image);
-        }
-    });
+    let images = space.images(&OnlyCancels(monitor), |item, _, rows| {
+        let (targets, weights) = memory.row(ItemIndex(item as u32));
+        rows.entries.extend(targets.iter().copied().zip(weights.iter().copied()));
+    })?;
     Ok(space.transpose_times(&images))
 }

@@ -1,10 +1,12 @@
 //! The sparse directed memory $T$: which items were taken after which, how surely in this order, and against whose
 //! popularity.
 //!
-//! A pair of positions $s < t \le s + w$ of one history of $\ell$ items counts $(t - s)^{-\delta} \, \ell^{-\kappa}$. Summed over all histories,
-//! $n_{ab}$ is what speaks for "$a$, then $b$".
-//! Four kinds of pairs are counted apart, for their order may tell more or less: pairs taken at one and the same time, neighbours
-//! (at distance 1), pairs at a distance of 2 to 5, and those further apart.
+//! A pair of positions $s < t \le s + w$ of one history weighs $(t + 1)^{-\kappa}$, with positions counted from 0. Summed over all
+//! histories, $n^c_{ab}$ is what speaks for "$a$, then $b$" among pairs of one class of distance $c$ ([`crate::counts`]): integers, which add up.
+//! What a class weighs, $v_c$, is the mean of $d^{-\delta}$ over its pairs, so that no key but $w$ and $\kappa$ is inside the counts.
+//!
+//! Four kinds of pairs are told apart, for their order may tell more or less: pairs taken at one and the same time, neighbours
+//! (at distance 1), pairs at a distance of 2 to 5, and those further apart. For each of them, $n_{ab} = \sum_c v_c n^c_{ab}$.
 //!
 //! # Direction, learned
 //!
@@ -27,25 +29,36 @@
 //!
 //! for item counts $c$ and the typical weight $u$ of pairs of all kinds, where $\hat n'$ is of pairs taken at one time, which count $\theta$ times as much. Evidence grows in step with what was
 //! seen as long as that is little, and with its logarithm beyond $k$ typical occurrences: a history speaks with the many items in it,
-//! and none of them should drown the others. `O(rows * window)` time; nothing but distinct pairs is stored.
+//! and none of them should drown the others. A row keeps its strongest targets. `O(rows * window)` time; nothing but the pairs that
+//! are kept is stored.
 
-use crate::interactions::{ItemIndex, Timestamp, UserIndex};
+use crate::counts::{AT_ONCE, CLASSES, DistanceSums, PairRows, RowCounter, Sums, UNIT};
+use crate::interactions::ItemIndex;
 use crate::models::ModelError;
-use crate::models::item_rows::{ItemRows, Positions, RowChunk};
+use crate::models::item_rows::{ItemRows, RowChunk};
 use crate::monitor::Monitor;
 use crate::prepare::Histories;
 
-/// What the memory is made with.
+/// What the memory is made with, once pairs are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoryParams {
-    pub(super) window: usize,
     pub(super) distance_decay: f64,
     pub(super) together: f64,
-    pub(super) user_power: f64,
     pub(super) saturation: f64,
     pub(super) source_power: f64,
     pub(super) target_power: f64,
+    pub(super) row_limit: usize,
 }
+
+/// Kinds of pairs whose order may tell more or less.
+pub(super) const KINDS: usize = 4;
+
+/// The classes of distance of each kind, those of pairs at one time first.
+const CLASSES_OF: [std::ops::Range<usize>; KINDS] =
+    [0..AT_ONCE, AT_ONCE..AT_ONCE + 1, AT_ONCE + 1..AT_ONCE + 3, AT_ONCE + 3..CLASSES];
+
+/// The kind of each class.
+const KIND_OF: [usize; CLASSES] = [0, 0, 0, 0, 1, 2, 2, 3, 3, 3];
 
 /// What is known of the order of pairs of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,9 +75,82 @@ const LEAST_CORRELATION: f64 = 1e-3;
 /// What is taken for the agreement if no pair occurs twice.
 const UNKNOWN_AGREEMENT: f64 = 0.75;
 
+/// Sums over all pairs from which the direction of every kind is learned, whatever its classes weigh: totals by class, products by
+/// two classes of one kind, the second not below the first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Evidence {
+    distances: DistanceSums,
+    /// $\sum n^c_{ab}$.
+    weight: [f64; CLASSES],
+    /// Sums of squared weights.
+    squares: [u128; CLASSES],
+    /// $\sum n^c_{ab} n^d_{ab}$.
+    one_way: [[f64; CLASSES]; CLASSES],
+    /// $\sum (n^c_{ab} + n^c_{ba}) (n^d_{ab} + n^d_{ba})$, over ordered pairs.
+    both_ways: [[f64; CLASSES]; CLASSES],
+}
+
+impl Evidence {
+    /// Counts all pairs.
+    pub(super) fn of(pairs: &impl PairRows, monitor: &dyn Monitor) -> Result<Self, ModelError> {
+        let chunks = pairs.each_item(monitor, |row, _, evidence: &mut Evidence| evidence.add_row(row))?;
+        let mut evidence = chunks.iter().fold(Evidence::default(), Evidence::add);
+        evidence.distances = pairs.distances();
+        evidence.squares = pairs.squares().unwrap_or(evidence.squares);
+        Ok(evidence)
+    }
+
+    fn add_row(&mut self, row: &mut RowCounter) {
+        for (sum, squares) in self.squares.iter_mut().zip(row.squares()) {
+            *sum += squares;
+        }
+        row.drain(|_, sums| {
+            let forth: [f64; CLASSES] = std::array::from_fn(|class| sums[2 * class] as f64);
+            let both: [f64; CLASSES] = std::array::from_fn(|class| forth[class] + sums[2 * class + 1] as f64);
+            for classes in CLASSES_OF {
+                for one in classes.clone().filter(|&class| both[class] > 0.0) {
+                    self.weight[one] += forth[one];
+                    for other in one..classes.end {
+                        self.one_way[one][other] += forth[one] * forth[other];
+                        self.both_ways[one][other] += both[one] * both[other];
+                    }
+                }
+            }
+        });
+    }
+
+    fn add(mut self, other: &Evidence) -> Self {
+        for one in 0..CLASSES {
+            self.weight[one] += other.weight[one];
+            self.squares[one] += other.squares[one];
+            for two in 0..CLASSES {
+                self.one_way[one][two] += other.one_way[one][two];
+                self.both_ways[one][two] += other.both_ways[one][two];
+            }
+        }
+        self
+    }
+
+    /// The sums of one kind, with what its classes weigh.
+    fn of_kind(&self, kind: usize, class_weights: &[f64; CLASSES]) -> KindEvidence {
+        let mut sums = KindEvidence::default();
+        for one in CLASSES_OF[kind].clone() {
+            let weight = class_weights[one];
+            sums.weight += weight * self.weight[one];
+            sums.squares += weight * weight * self.squares[one] as f64;
+            for other in one..CLASSES_OF[kind].end {
+                let both = weight * class_weights[other] * if one == other { 1.0 } else { 2.0 };
+                sums.one_way += both * self.one_way[one][other];
+                sums.both_ways += both * self.both_ways[one][other];
+            }
+        }
+        sums
+    }
+}
+
 /// Sums over the pairs of one kind from which its direction is learned.
 #[derive(Clone, Copy, Debug, Default)]
-struct Evidence {
+struct KindEvidence {
     /// $\sum n_{ab}$.
     weight: f64,
     /// $Q$.
@@ -75,27 +161,20 @@ struct Evidence {
     both_ways: f64,
 }
 
-impl Evidence {
-    fn add(mut self, other: Evidence) -> Self {
-        self.weight += other.weight;
-        self.squares += other.squares;
-        self.one_way += other.one_way;
-        self.both_ways += other.both_ways;
-        self
-    }
-
+impl KindEvidence {
     fn direction(self) -> Direction {
         let pairs_of_occurrences = self.both_ways / 2.0 - self.squares;
         let known = pairs_of_occurrences > 1e-9 * self.both_ways;
         let agreement = known.then(|| ((self.one_way - self.squares) / pairs_of_occurrences).clamp(0.0, 1.0));
         let correlation = (2.0 * agreement.unwrap_or(UNKNOWN_AGREEMENT) - 1.0).max(LEAST_CORRELATION);
-        Direction { agreement, prior: (1.0 / correlation - 1.0) / 2.0 * self.typical_weight() }
+        let prior = (1.0 / correlation - 1.0) / 2.0 * typical_weight(self.weight, self.squares);
+        Direction { agreement, prior }
     }
+}
 
-    /// $u$, the weight of a typical occurrence.
-    fn typical_weight(self) -> f64 {
-        if self.weight > 0.0 { self.squares / self.weight } else { 1.0 }
-    }
+/// $u$, the weight of a typical occurrence.
+fn typical_weight(weight: f64, squares: f64) -> f64 {
+    if weight > 0.0 { squares / weight } else { 1.0 }
 }
 
 impl Direction {
@@ -106,47 +185,91 @@ impl Direction {
     }
 }
 
-/// How evidence grows with what was seen: in step with it as long as that is little, with its logarithm where it is much.
+/// From what was counted of a pair to its evidence, popularity aside.
 #[derive(Clone, Copy, Debug)]
-struct Saturation {
+pub(super) struct Finisher {
+    /// $v_c$, for integer sums.
+    class_weights: [f64; CLASSES],
+    directions: [Direction; KINDS],
+    together: f64,
+    /// $k u$.
     level: f64,
 }
 
-impl Saturation {
-    /// $c \ln(1 + \hat n / c)$.
-    fn evidence(self, seen: f64) -> f64 {
+impl Finisher {
+    pub(super) fn new(evidence: &Evidence, params: &MemoryParams) -> Self {
+        let weights = evidence.distances.mean_weights(params.distance_decay);
+        let class_weights = weights.map(|weight| weight / UNIT as f64);
+        let kinds: [KindEvidence; KINDS] = std::array::from_fn(|kind| evidence.of_kind(kind, &class_weights));
+        let weight = kinds.iter().map(|kind| kind.weight).sum();
+        let squares = kinds.iter().map(|kind| kind.squares).sum();
+        Finisher {
+            class_weights,
+            directions: kinds.map(KindEvidence::direction),
+            together: params.together,
+            level: params.saturation * typical_weight(weight, squares),
+        }
+    }
+
+    /// How surely pairs of each kind keep their order, where that is known.
+    pub(super) fn agreements(&self) -> [Option<f64>; KINDS] {
+        self.directions.map(|direction| direction.agreement)
+    }
+
+    /// The same of those sums alone that are not 0, by their place.
+    pub(super) fn evidence_of(&self, sums: impl Iterator<Item = (usize, f64)>) -> f64 {
+        let mut seen = [[0.0; 2]; KINDS];
+        for (place, sum) in sums {
+            seen[KIND_OF[place / 2]][place % 2] += self.class_weights[place / 2] * sum;
+        }
+        let expected = |kind: usize| self.directions[kind].expected(seen[kind][0], seen[kind][1]);
+        let seen = self.together * expected(0) + (1..KINDS).map(expected).sum::<f64>();
+        self.level * (seen / self.level).ln_1p()
+    }
+
+    /// $\phi(\hat n_{ab} + \theta \hat n'_{ab})$.
+    pub(super) fn evidence(&self, sums: &Sums) -> f64 {
+        let mut seen = 0.0;
+        for (kind, (classes, direction)) in CLASSES_OF.into_iter().zip(&self.directions).enumerate() {
+            let (mut forth, mut back) = (0.0, 0.0);
+            for class in classes {
+                forth += self.class_weights[class] * sums[2 * class] as f64;
+                back += self.class_weights[class] * sums[2 * class + 1] as f64;
+            }
+            seen += if kind == 0 { self.together } else { 1.0 } * direction.expected(forth, back);
+        }
         self.level * (seen / self.level).ln_1p()
     }
 }
 
-/// Counts the pairs of all histories, twice: once to learn their direction, once to keep them. Comes with the agreement of each kind
-/// of pairs, if it is known.
+/// Counts all pairs, twice: once to learn their direction, once to keep them. `trend` is what else a target's weight is
+/// multiplied with when it is scored: a row keeps what is strongest then.
 pub(super) fn fit(
     params: &MemoryParams,
-    histories: &Histories,
+    pairs: &impl PairRows,
+    popularity: &[u32],
+    trend: &[f64],
     monitor: &dyn Monitor,
 ) -> Result<(ItemRows, [Option<f64>; KINDS]), ModelError> {
-    let counter = Counter::new(params, histories);
-    monitor.begin("learning the direction of pairs", histories.num_items() as u64);
-    let evidence =
-        counter.each_item(monitor, |row, _, evidence: &mut [Evidence; KINDS]| row.add_to(evidence))?;
-    let evidence = evidence.into_iter().fold([Evidence::default(); KINDS], |sum, chunk| {
-        std::array::from_fn(|kind| sum[kind].add(chunk[kind]))
-    });
-    let directions = evidence.map(Evidence::direction);
-    let all = evidence.into_iter().fold(Evidence::default(), Evidence::add);
-    let saturation = Saturation { level: params.saturation * all.typical_weight() };
+    monitor.begin("learning the direction of pairs", popularity.len() as u64);
+    let finisher = Finisher::new(&Evidence::of(pairs, monitor)?, params);
 
-    monitor.begin("keeping pairs", histories.num_items() as u64);
+    monitor.begin("keeping pairs", popularity.len() as u64);
     let scale = |power: f64| -> Vec<f64> {
-        counter.popularity.iter().map(|&count| f64::from(count.max(1)).powf(-power)).collect()
+        popularity.iter().map(|&count| f64::from(count.max(1)).powf(-power)).collect()
     };
     let (source_scale, target_scale) = (scale(params.source_power), scale(params.target_power));
-    let chunks = counter.each_item(monitor, |row, source, chunk: &mut RowChunk| {
-        let scale = |target| source_scale[source] * target_scale[target];
-        row.drain_into(chunk, &directions, [params.together, 1.0, 1.0, 1.0], saturation, scale);
+    let chunks = pairs.each_item(monitor, |row, source, chunk: &mut RowChunk| {
+        row.drain(|target, sums| {
+            let scale = source_scale[source.get()] * target_scale[target.get()];
+            let weight = (finisher.evidence(sums) * scale) as f32;
+            if weight > 0.0 {
+                chunk.push(target, weight);
+            }
+        });
+        chunk.end_row_with_strongest(params.row_limit, |target: ItemIndex| trend[target.get()]);
     })?;
-    Ok((ItemRows::from_chunks(chunks), directions.map(|direction| direction.agreement)))
+    Ok((ItemRows::from_chunks(chunks), finisher.agreements()))
 }
 
 /// The most pairs there can be: what stands near each other, both ways, at most every two items.
@@ -159,165 +282,4 @@ pub(super) fn most_pairs(histories: &Histories, window: usize) -> u64 {
     let occurrences: u64 = histories.lengths().iter().map(near).sum();
     let items = histories.num_items() as u64;
     occurrences.saturating_mul(2).min(items.saturating_mul(items))
-}
-
-/// Everything that is needed to count the pairs of an item.
-struct Counter<'a> {
-    histories: &'a Histories,
-    popularity: Vec<u32>,
-    positions: Positions,
-    distance_weights: Vec<f64>,
-    user_weights: Vec<f64>,
-}
-
-impl<'a> Counter<'a> {
-    fn new(params: &MemoryParams, histories: &'a Histories) -> Self {
-        let popularity = histories.popularity();
-        let positions = Positions::of(histories, &popularity);
-        let longest = histories.iter().map(<[ItemIndex]>::len).max().unwrap_or(0);
-        let distances = 1..=params.window.min(longest);
-        let distance_weights =
-            distances.map(|distance| (distance as f64).powf(-params.distance_decay)).collect();
-        Counter {
-            histories,
-            popularity,
-            positions,
-            distance_weights,
-            user_weights: histories
-                .iter()
-                .map(|items| (items.len() as f64).powf(-params.user_power))
-                .collect(),
-        }
-    }
-
-    /// Counts the pairs of every item, and hands the row of each to `take`, which leaves it empty.
-    fn each_item<C: Default + Send>(
-        &self,
-        monitor: &dyn Monitor,
-        take: impl Fn(&mut Row, usize, &mut C) + Send + Sync,
-    ) -> Result<Vec<C>, ModelError> {
-        let num_items = self.popularity.len();
-        self.positions.each_item(
-            monitor,
-            || Row::new(num_items),
-            |row, source, places, chunk| {
-                for &(user, position) in places {
-                    self.add_neighbours(row, user, position as usize);
-                }
-                take(row, source, chunk);
-            },
-        )
-    }
-
-    fn add_neighbours(&self, row: &mut Row, user: UserIndex, at: usize) {
-        let (items, times) = (self.histories.items_of(user), self.histories.times_of(user));
-        let user_weight = self.user_weights[user.get()];
-        let now = times[at];
-        let mut add = |way: usize, distance: usize, item: ItemIndex, time: Timestamp, weight: f64| {
-            if item != items[at] {
-                let kind = kind_of(distance, time == now);
-                row.add(item, 2 * kind + way, weight * user_weight);
-            }
-        };
-        let after = items[at + 1..].iter().zip(&times[at + 1..]).zip(&self.distance_weights);
-        for (distance, ((&item, &time), &weight)) in (1..).zip(after) {
-            add(FORTH, distance, item, time, weight);
-        }
-        let before = items[..at].iter().rev().zip(times[..at].iter().rev()).zip(&self.distance_weights);
-        for (distance, ((&item, &time), &weight)) in (1..).zip(before) {
-            add(BACK, distance, item, time, weight);
-        }
-    }
-}
-
-const FORTH: usize = 0;
-const BACK: usize = 1;
-
-/// Kinds of pairs whose order may tell more or less.
-pub(super) const KINDS: usize = 4;
-
-/// What was seen of a pair: forth and back, kind by kind.
-type Sums = [f64; 2 * KINDS];
-
-const NONE: Sums = [0.0; 2 * KINDS];
-
-/// The kind of a pair by its distance, and whether both were taken at one time.
-fn kind_of(distance: usize, is_at_once: bool) -> usize {
-    match distance {
-        _ if is_at_once => 0,
-        1 => 1,
-        2..=5 => 2,
-        _ => 3,
-    }
-}
-
-/// The pairs of one item: for every other, what was seen forth and back, kind by kind.
-struct Row {
-    sums: Vec<Sums>,
-    used: Vec<u32>,
-    /// Sums of squared weights of what was seen forth, by kind.
-    squares: [f64; KINDS],
-}
-
-impl Row {
-    fn new(num_items: usize) -> Self {
-        Row { sums: vec![NONE; num_items], used: Vec::new(), squares: [0.0; KINDS] }
-    }
-
-    fn add(&mut self, item: ItemIndex, place: usize, weight: f64) {
-        // A weight that underflowed would be taken for an unused sum.
-        if weight == 0.0 {
-            return;
-        }
-        let sums = &mut self.sums[item.get()];
-        if *sums == NONE {
-            self.used.push(item.0);
-        }
-        sums[place] += weight;
-        if place % 2 == FORTH {
-            self.squares[place / 2] += weight * weight;
-        }
-    }
-
-    /// Takes all pairs out, items ascending.
-    fn drain(&mut self) -> impl Iterator<Item = (u32, Sums)> {
-        self.used.sort_unstable();
-        self.squares = [0.0; KINDS];
-        let Row { sums, used, .. } = self;
-        used.drain(..).map(|item| (item, std::mem::take(&mut sums[item as usize])))
-    }
-
-    fn add_to(&mut self, evidence: &mut [Evidence; KINDS]) {
-        for (evidence, squares) in evidence.iter_mut().zip(self.squares) {
-            evidence.squares += squares;
-        }
-        for (_, sums) in self.drain() {
-            for (evidence, sums) in evidence.iter_mut().zip(sums.chunks_exact(2)) {
-                evidence.weight += sums[FORTH];
-                evidence.one_way += sums[FORTH] * sums[FORTH];
-                evidence.both_ways += (sums[FORTH] + sums[BACK]).powi(2);
-            }
-        }
-    }
-
-    fn drain_into(
-        &mut self,
-        chunk: &mut RowChunk,
-        directions: &[Direction; KINDS],
-        kind_weights: [f64; KINDS],
-        saturation: Saturation,
-        scale: impl Fn(usize) -> f64,
-    ) {
-        for (target, sums) in self.drain() {
-            let kinds = directions.iter().zip(sums.chunks_exact(2)).zip(kind_weights);
-            let expected: f64 = kinds
-                .map(|((direction, sums), weight)| weight * direction.expected(sums[FORTH], sums[BACK]))
-                .sum();
-            let weight = (saturation.evidence(expected) * scale(target as usize)) as f32;
-            if weight > 0.0 {
-                chunk.push(ItemIndex(target), weight);
-            }
-        }
-        chunk.end_row();
-    }
 }

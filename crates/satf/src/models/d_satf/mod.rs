@@ -20,23 +20,30 @@ mod rehearsal;
 mod tests;
 mod trend;
 
+use faer::Mat;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use self::core::{ItemSpace, NormalEquations, second_moments};
 use self::memory::MemoryParams;
 use self::recommender::DSatf;
-use self::rehearsal::rehearse;
+use self::rehearsal::{rehearse, rehearse_balance};
 use self::trend::Trend;
 use super::item_rows::ItemRows;
 use super::pure_svd::{check_rank, default_rank, rough_item_space, warn_of_rank};
 use super::tensors::{StoredTensors, TensorError};
 use super::{Fault, LagWeights, Learner, ModelError, Recommender, Snapshot, TrainingMonitor, variant};
+use crate::counts::{Counting, Counts, PairCounter, PairRows};
 use crate::interactions::Clock;
+use crate::monitor::{Monitor, OnlyCancels};
 use crate::prepare::Histories;
 
 /// The rank taken if none is given, where the log allows it.
-const DEFAULT_RANK: usize = 500;
+const DEFAULT_RANK: usize = 250;
+
+/// Rows of the log times columns of the item space, at most, if no rank is given; so the core's cost does not grow with the log.
+const MOST_CORE_WORK: usize = 500_000_000;
+const LEAST_RANK: usize = 16;
 
 /// The model `d-satf`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,7 +55,7 @@ pub struct DSatfConfig {
     pub distance_decay: Option<f64>,
     /// How many times a pair taken at one time counts: 0 to 100 (default: learned).
     pub together: Option<f64>,
-    /// Exponent of the division of a history's pairs by its length: 0 to 2 (default 0.25).
+    /// Exponent of the division of a pair's weight by the position of its later item in the history, from 1: 0 to 2 (default 0.1).
     pub user_power: f64,
     /// How many typical occurrences of a pair it takes until more of them count with their logarithm: 1e-6 to 1e12 (default 30).
     pub saturation: f64,
@@ -64,11 +71,14 @@ pub struct DSatfConfig {
     pub trend: Option<f64>,
     /// Days after which an event counts 1/e as recent: above 0, at most 1e12 (default 60).
     pub trend_days: f64,
-    /// Share of the core in a score: 0 (memory alone) to 1 (core alone) (default 0.25).
-    pub balance: f64,
-    /// Columns of the item space: 1 to the smaller of users and items (default: 500, at most a quarter of the items and all users).
+    /// Most pairs that are kept of an item, the strongest: at least 1 (default 500).
+    pub row_limit: usize,
+    /// Share of the core in a score: 0 (memory alone, no core is learned) to 1 (core alone) (default: learned).
+    pub balance: Option<f64>,
+    /// Columns of the item space: 1 to the smaller of users and items (default: 250, at most a quarter of the items, all users, and 5e8
+    /// divided by the rows of the log).
     pub rank: Option<usize>,
-    /// Exponent `s` of the popularity debiasing of the item space, -10 to 10 (default 0.4).
+    /// Exponent `s` of the popularity debiasing of the item space, -10 to 10 (default 0.2).
     pub scaling: f64,
     /// Ridge of the core in units of the mean eigenvalue: above 0, at most 1e12 (default 0.1).
     pub regularization: f64,
@@ -87,6 +97,9 @@ const AGREEMENTS: [&str; memory::KINDS] =
 /// The key that means something only where times are known.
 const TREND: &str = "trend";
 
+/// The key that says whether there is a core.
+const BALANCE: &str = "balance";
+
 /// What [`DSatfConfig::memory_bytes`] means if it is not given.
 const DEFAULT_MEMORY_BYTES: u64 = 8 << 30;
 
@@ -102,7 +115,7 @@ impl Default for DSatfConfig {
             window: 50,
             distance_decay: None,
             together: None,
-            user_power: 0.25,
+            user_power: 0.1,
             saturation: 30.0,
             source_power: 0.25,
             target_power: None,
@@ -110,9 +123,10 @@ impl Default for DSatfConfig {
             basket_order: None,
             trend: None,
             trend_days: 60.0,
-            balance: 0.25,
+            row_limit: 100_000,
+            balance: None,
             rank: None,
-            scaling: 0.4,
+            scaling: 0.2,
             regularization: 0.1,
             max_len: 200,
             seed: 0,
@@ -153,13 +167,15 @@ impl DSatfConfig {
 
     /// The columns of the item space.
     fn rank_on(&self, histories: &Histories) -> usize {
-        self.rank.unwrap_or_else(|| default_rank(histories, DEFAULT_RANK))
+        let affordable = (MOST_CORE_WORK / histories.num_rows().max(1)).clamp(LEAST_RANK, DEFAULT_RANK);
+        self.rank.unwrap_or_else(|| default_rank(histories, affordable))
     }
 
     /// An error if pairs and factors may take more memory than allowed.
     fn check_memory(&self, histories: &Histories) -> Result<(), ModelError> {
         let (items, rank) = (histories.num_items() as u64, self.rank_on(histories) as u64);
-        let pairs = memory::most_pairs(histories, self.window);
+        let pairs =
+            memory::most_pairs(histories, self.window).min(items.saturating_mul(self.row_limit as u64));
         let factors = items.saturating_mul(rank).saturating_mul(BYTES_A_FACTOR);
         let factors = factors.saturating_add(rank.saturating_mul(rank).saturating_mul(BYTES_A_CORE_ENTRY));
         let needed = pairs.saturating_mul(BYTES_A_PAIR).saturating_add(factors);
@@ -177,7 +193,7 @@ impl DSatfConfig {
     }
 
     /// The keys that can be learned, as far as they are given.
-    fn learned(&self) -> [(&'static str, Option<f64>, f64); 6] {
+    fn learned(&self) -> [(&'static str, Option<f64>, f64); 7] {
         [
             ("distance_decay", self.distance_decay, 10.0),
             ("together", self.together, 100.0),
@@ -185,6 +201,7 @@ impl DSatfConfig {
             ("recency_decay", self.recency_decay, 10.0),
             ("basket_order", self.basket_order, 1.0),
             (TREND, self.trend, 2.0),
+            (BALANCE, self.balance, 1.0),
         ]
     }
 }
@@ -216,12 +233,12 @@ impl Default for Keys {
 /// The keys that are taken as they are given.
 #[derive(Clone, Copy, Debug)]
 struct GivenParams {
-    window: usize,
-    user_power: f64,
+    counting: Counting,
     saturation: f64,
     source_power: f64,
     trend_days: f64,
     max_len: usize,
+    row_limit: usize,
 }
 
 impl Keys {
@@ -233,27 +250,20 @@ impl Keys {
 
     fn memory_params(&self, given: &GivenParams) -> MemoryParams {
         let &Keys { distance_decay, together, target_power, .. } = self;
-        let &GivenParams { window, user_power, saturation, source_power, .. } = given;
-        MemoryParams { window, distance_decay, together, user_power, saturation, source_power, target_power }
+        let &GivenParams { saturation, source_power, row_limit, .. } = given;
+        MemoryParams { distance_decay, together, saturation, source_power, target_power, row_limit }
     }
 
     /// Every key by its name.
     fn named(&self) -> [(&'static str, f64); 6] {
-        let &Keys { distance_decay, together, target_power, recency_decay, basket_order, trend } = self;
         [
-            ("distance_decay", distance_decay),
-            ("together", together),
-            ("target_power", target_power),
-            ("recency_decay", recency_decay),
-            ("basket_order", basket_order),
-            (TREND, trend),
+            ("distance_decay", self.distance_decay),
+            ("together", self.together),
+            ("target_power", self.target_power),
+            ("recency_decay", self.recency_decay),
+            ("basket_order", self.basket_order),
+            (TREND, self.trend),
         ]
-    }
-
-    /// Whether pairs count the same with other keys.
-    fn counts_as(&self, other: &Keys) -> bool {
-        let counting = |keys: &Keys| (keys.distance_decay, keys.together);
-        counting(self) == counting(other)
     }
 }
 
@@ -273,7 +283,6 @@ impl Learner for DSatfConfig {
             ("user_power", self.user_power, 0.0, 2.0),
             ("saturation", self.saturation, 1e-6, 1e12),
             ("source_power", self.source_power, 0.0, 2.0),
-            ("balance", self.balance, 0.0, 1.0),
             ("scaling", self.scaling, -10.0, 10.0),
         ];
         let given =
@@ -288,8 +297,10 @@ impl Learner for DSatfConfig {
                 faults.push(Fault::new(field, value, "above 0, at most 1e12"));
             }
         }
-        if self.rank == Some(0) {
-            faults.push(Fault::new("rank", 0, "at least 1"));
+        for (field, value) in [("rank", self.rank), ("row_limit", Some(self.row_limit))] {
+            if value == Some(0) {
+                faults.push(Fault::new(field, 0, "at least 1"));
+            }
         }
         ModelError::from_faults(Self::NAME, faults)
     }
@@ -308,7 +319,7 @@ impl Learner for DSatfConfig {
     fn variant_to_train(&self, variants: &[Table]) -> Result<usize, ModelError> {
         for (at, keys) in variants.iter().enumerate() {
             let Variant { balance, .. } = variant::read(Self::NAME, keys)?;
-            if balance.unwrap_or(self.balance) > 0.0 {
+            if balance.or(self.balance).is_some_and(|balance| balance > 0.0) {
                 return Ok(at);
             }
         }
@@ -316,7 +327,7 @@ impl Learner for DSatfConfig {
     }
 
     fn learned_keys(&self) -> Vec<&'static str> {
-        self.learned().into_iter().filter(|(_, value, _)| value.is_none()).map(|(key, ..)| key).collect()
+        self.learned().into_iter().filter(|(_, value, ..)| value.is_none()).map(|(key, ..)| key).collect()
     }
 
     fn fit(
@@ -324,29 +335,101 @@ impl Learner for DSatfConfig {
         histories: &Histories,
         monitor: &dyn TrainingMonitor,
     ) -> Result<Box<dyn Recommender>, ModelError> {
+        let popularity = histories.popularity();
+        self.learn(histories, || PairCounter::new(&self.counting(), histories, &popularity), monitor)
+    }
+
+    fn fit_counted(
+        &self,
+        counts: &Counts,
+        histories: &Histories,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Box<dyn Recommender>, ModelError> {
+        if counts.options().counting() != self.counting() {
+            return self.fit(histories, monitor);
+        }
+        self.learn(histories, || counts.ranked(), monitor)
+    }
+
+    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
+        let open = self.learned_keys();
+        let model = DSatf::restore(tensors)?;
+        let told = model.learned_by_arrays().into_iter().filter(|(key, _)| open.contains(key)).collect();
+        Ok(Box::new(model.with_learned(told)))
+    }
+}
+
+impl DSatfConfig {
+    /// The keys that are inside the counts.
+    fn counting(&self) -> Counting {
+        Counting { window: self.window, user_power: self.user_power }
+    }
+
+    /// The keys that are taken as they are given.
+    fn given(&self) -> GivenParams {
+        let &DSatfConfig { saturation, source_power, trend_days, max_len, row_limit, .. } = self;
+        GivenParams { counting: self.counting(), saturation, source_power, trend_days, max_len, row_limit }
+    }
+
+    /// Rehearses, and then learns from the whole log, whose pairs come from `pairs`.
+    fn learn<P: PairRows>(
+        &self,
+        histories: &Histories,
+        pairs: impl FnOnce() -> P,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Box<dyn Recommender>, ModelError> {
         self.check_on(histories)?;
-        let &DSatfConfig { window, user_power, saturation, source_power, trend_days, max_len, .. } = self;
         let open = self.learned_keys();
         let has_times = histories.clock() == Clock::Calendar;
         let is_fixed = |name: &str| !open.contains(&name) || (name == TREND && !has_times);
-        let given = GivenParams { window, user_power, saturation, source_power, trend_days, max_len };
+        let given = self.given();
         let (keys, rehearsed) = rehearse(self.keys_on(histories), is_fixed, &given, histories, monitor)?;
+        let balance = match self.balance {
+            Some(balance) => balance,
+            None => {
+                monitor.begin("rehearsing with a core", 0);
+                let quiet = OnlyCancels(monitor);
+                let fit = |past: &Histories| {
+                    let popularity = past.popularity();
+                    let pairs = PairCounter::new(&given.counting, past, &popularity);
+                    self.fit_parts(past, pairs, &keys, 1.0, &quiet)
+                };
+                rehearse_balance(histories, fit, monitor)?
+            }
+        };
+        let mut fitted = self.fit_parts(histories, pairs(), &keys, balance, monitor)?;
+        let found = keys.named().into_iter().chain([(BALANCE, balance)]);
+        let mut learned: Vec<(&'static str, f64)> = found.filter(|(key, _)| open.contains(key)).collect();
+        learned.push(("rehearsed_events", rehearsed as f64));
+        fitted.learned.splice(0..0, learned);
+        monitor.trained(&fitted);
+        fitted.finish()
+    }
 
+    /// Memory and trend, and a core unless its share of a score is 0.
+    fn fit_parts(
+        &self,
+        histories: &Histories,
+        pairs: impl PairRows,
+        keys: &Keys,
+        balance: f64,
+        monitor: &dyn Monitor,
+    ) -> Result<Fitted, ModelError> {
+        let given = self.given();
+        let trend = Trend::new(histories, given.trend_days).weights(keys.trend);
+        let popularity = histories.popularity();
         let params = keys.memory_params(&given);
-        let (memory, agreements) = memory::fit(&params, histories, monitor)?;
+        let (memory, agreements) = memory::fit(&params, &pairs, &popularity, &trend, monitor)?;
+        drop(pairs);
         tracing::info!(
             ?agreements,
             "how pairs at one time, neighbours, near and far ones agree in their order"
         );
-
-        let mut learned: Vec<(&'static str, f64)> =
-            keys.named().into_iter().filter(|(key, _)| open.contains(key)).collect();
-        learned.push(("rehearsed_events", rehearsed as f64));
         let agreements = AGREEMENTS.into_iter().zip(agreements);
-        learned.extend(agreements.filter_map(|(kind, agreement)| Some((kind, agreement?))));
-
-        let lag_weights = keys.lag_weights(max_len);
-        let core = if self.balance > 0.0 {
+        let mut learned: Vec<_> =
+            agreements.filter_map(|(kind, agreement)| Some((kind, agreement?))).collect();
+        let lag_weights = keys.lag_weights(given.max_len);
+        let core = if balance > 0.0 {
             let rank = self.rank_on(histories);
             let v = rough_item_space(Self::NAME, histories, rank, self.scaling, self.seed, monitor)?;
             if let Some(asked) = self.rank {
@@ -355,6 +438,7 @@ impl Learner for DSatfConfig {
             let space = ItemSpace::new(v.as_ref());
             drop(v);
             let by_lag = lag_weights.by_lag().unwrap_or_default();
+            let Counting { window, user_power } = given.counting;
             let moments = second_moments(&space, histories, by_lag, window, user_power, monitor)?;
             let equations = NormalEquations::new(&space, &memory, moments.as_ref(), monitor)?;
             learned.push(("rank", space.rank() as f64));
@@ -362,25 +446,8 @@ impl Learner for DSatfConfig {
         } else {
             None
         };
-        let fitted = Fitted {
-            balance: self.balance,
-            regularization: self.regularization,
-            lag_weights,
-            memory,
-            core,
-            trend: Trend::new(histories, trend_days).weights(keys.trend),
-            popularity: histories.popularity(),
-            learned,
-        };
-        monitor.trained(&fitted);
-        fitted.recommender()
-    }
-
-    fn restore(&self, tensors: &StoredTensors<'_>) -> Result<Box<dyn Recommender>, TensorError> {
-        let open = self.learned_keys();
-        let model = DSatf::restore(tensors)?;
-        let told = model.learned_by_arrays().into_iter().filter(|(key, _)| open.contains(key)).collect();
-        Ok(Box::new(model.with_learned(told)))
+        let regularization = self.regularization;
+        Ok(Fitted { balance, regularization, lag_weights, memory, core, trend, popularity, learned })
     }
 }
 
@@ -408,18 +475,42 @@ struct Variant {
 impl Snapshot for Fitted {
     fn variant(&self, keys: &Table) -> Result<Box<dyn Recommender>, ModelError> {
         let variant: Variant = variant::read(DSatfConfig::NAME, keys)?;
-        let balance = variant.balance.unwrap_or(self.balance);
-        let ridge = variant.regularization.unwrap_or(self.regularization);
-        let core = match &self.core {
-            Some((space, equations)) if balance > 0.0 => Some((space, equations.core(ridge))),
-            _ => None,
-        };
+        let model = self.with(variant.balance.unwrap_or(self.balance), variant.regularization)?;
+        Ok(Box::new(model))
+    }
+}
+
+impl Fitted {
+    /// The model with another balance and ridge.
+    fn with(&self, balance: f64, regularization: Option<f64>) -> Result<DSatf, ModelError> {
+        let core = core_with(self.core.as_ref(), balance, regularization.unwrap_or(self.regularization));
         let (weights, memory) = (self.lag_weights.clone(), self.memory.clone());
         let model = DSatf::new(balance, weights, memory, core, &self.trend, &self.popularity);
-        let model = model.map(|model| model.with_learned(self.learned.clone()));
-        model.map(|model| Box::new(model) as Box<dyn Recommender>).ok_or_else(|| ModelError::Numerics {
-            model: DSatfConfig::NAME,
-            reason: "the memory or the factors of the core are not finite".to_owned(),
-        })
+        model.map(|model| model.with_learned(self.learned.clone())).ok_or_else(not_finite)
+    }
+
+    /// The model as it was asked for. The memory is not copied.
+    fn finish(self) -> Result<Box<dyn Recommender>, ModelError> {
+        let core = core_with(self.core.as_ref(), self.balance, self.regularization);
+        let model =
+            DSatf::new(self.balance, self.lag_weights, self.memory, core, &self.trend, &self.popularity);
+        Ok(Box::new(model.ok_or_else(not_finite)?.with_learned(self.learned)))
+    }
+}
+
+/// The core with a ridge, unless its share of a score is 0.
+fn core_with(
+    core: Option<&(ItemSpace, NormalEquations)>,
+    balance: f64,
+    ridge: f64,
+) -> Option<(&ItemSpace, Mat<f64>)> {
+    let (space, equations) = core.filter(|_| balance > 0.0)?;
+    Some((space, equations.core(ridge)))
+}
+
+fn not_finite() -> ModelError {
+    ModelError::Numerics {
+        model: DSatfConfig::NAME,
+        reason: "the memory or the factors of the core are not finite".to_owned(),
     }
 }
