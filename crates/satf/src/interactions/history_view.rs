@@ -54,6 +54,14 @@ impl<'a> History<'a> {
         History { items: &self.items[..len], with_previous, unknown: self.unknown }
     }
 
+    /// The newest `len` items, or all if there are fewer.
+    #[must_use]
+    pub fn newest(self, len: usize) -> Self {
+        let first = self.items.len().saturating_sub(len);
+        let with_previous = if self.with_previous.is_empty() { &[] } else { &self.with_previous[first..] };
+        History { items: &self.items[first..], with_previous, unknown: self.unknown }
+    }
+
     /// Whether any two of so many newest items are in one basket.
     pub fn has_baskets_in_newest(self, count: usize) -> bool {
         (self.len().saturating_sub(count)..self.len()).any(|at| self.is_with_previous(at))

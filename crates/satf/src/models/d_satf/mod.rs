@@ -39,11 +39,14 @@ use crate::monitor::{Monitor, OnlyCancels};
 use crate::prepare::Histories;
 
 /// The rank taken if none is given, where the log allows it.
-const DEFAULT_RANK: usize = 250;
+const DEFAULT_RANK: usize = 500;
 
 /// Rows of the log times columns of the item space, at most, if no rank is given; so the core's cost does not grow with the log.
-const MOST_CORE_WORK: usize = 500_000_000;
+const MOST_CORE_WORK: usize = 250_000_000;
 const LEAST_RANK: usize = 16;
+
+/// Most columns of the item space with which a rehearsal finds out what a core is worth.
+const MOST_REHEARSED_RANK: usize = 200;
 
 /// The model `d-satf`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,7 +78,7 @@ pub struct DSatfConfig {
     pub row_limit: usize,
     /// Share of the core in a score: 0 (memory alone, no core is learned) to 1 (core alone) (default: learned).
     pub balance: Option<f64>,
-    /// Columns of the item space: 1 to the smaller of users and items (default: 250, at most a quarter of the items, all users, and 5e8
+    /// Columns of the item space: 1 to the smaller of users and items (default: 500, at most a quarter of the items, all users, and 2.5e8
     /// divided by the rows of the log).
     pub rank: Option<usize>,
     /// Exponent `s` of the popularity debiasing of the item space, -10 to 10 (default 0.2).
@@ -382,7 +385,7 @@ impl DSatfConfig {
         let open = self.learned_keys();
         let has_times = histories.clock() == Clock::Calendar;
         let is_fixed = |name: &str| !open.contains(&name) || (name == TREND && !has_times);
-        let given = self.given();
+        let (given, rank) = (self.given(), self.rank_on(histories));
         let (keys, rehearsed) = rehearse(self.keys_on(histories), is_fixed, &given, histories, monitor)?;
         let balance = match self.balance {
             Some(balance) => balance,
@@ -392,12 +395,12 @@ impl DSatfConfig {
                 let fit = |past: &Histories| {
                     let popularity = past.popularity();
                     let pairs = PairCounter::new(&given.counting, past, &popularity);
-                    self.fit_parts(past, pairs, &keys, 1.0, &quiet)
+                    self.fit_parts(past, pairs, &keys, 1.0, rank.min(MOST_REHEARSED_RANK), &quiet)
                 };
                 rehearse_balance(histories, fit, monitor)?
             }
         };
-        let mut fitted = self.fit_parts(histories, pairs(), &keys, balance, monitor)?;
+        let mut fitted = self.fit_parts(histories, pairs(), &keys, balance, rank, monitor)?;
         let found = keys.named().into_iter().chain([(BALANCE, balance)]);
         let mut learned: Vec<(&'static str, f64)> = found.filter(|(key, _)| open.contains(key)).collect();
         learned.push(("rehearsed_events", rehearsed as f64));
@@ -413,6 +416,7 @@ impl DSatfConfig {
         pairs: impl PairRows,
         keys: &Keys,
         balance: f64,
+        rank: usize,
         monitor: &dyn Monitor,
     ) -> Result<Fitted, ModelError> {
         let given = self.given();
@@ -430,7 +434,6 @@ impl DSatfConfig {
             agreements.filter_map(|(kind, agreement)| Some((kind, agreement?))).collect();
         let lag_weights = keys.lag_weights(given.max_len);
         let core = if balance > 0.0 {
-            let rank = self.rank_on(histories);
             let v = rough_item_space(Self::NAME, histories, rank, self.scaling, self.seed, monitor)?;
             if let Some(asked) = self.rank {
                 warn_of_rank(Self::NAME, "rank", asked, v.ncols());

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::gains::{CUTOFF, is_better, mean};
+use super::MOST_ITEMS;
 use super::stage::Stage;
 use crate::interactions::{Mixer, UserIndex};
 use crate::models::ModelError;
@@ -12,21 +13,29 @@ use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::{Histories, History};
 use crate::ranking::{ndcg, rank_of};
 
-/// Most events that a model with a core predicts, and how many at once.
-const MOST_EVENTS: usize = 4000;
+/// Most events that a model with a core predicts, most scores that this may take, and how many events at once.
+const MOST_EVENTS: usize = 3000;
+const MOST_SCORES: usize = 40_000_000;
 const EVENTS_AT_ONCE: usize = 64;
 
 /// Most rows from which a core is learned that only shows what it is worth.
-const MOST_ROWS: usize = 1_200_000;
+const MOST_ROWS: usize = 300_000;
 
 /// Shares of the core in a score that are tried.
 const BALANCES: [f64; 5] = [0.0, 0.1, 0.25, 0.4, 0.5];
 
-/// Where learning begins.
+/// None, and where learning begins.
+const NO_CORE: usize = 0;
 const FIRST: usize = 2;
 
-/// The share of the core in a score that predicts best what a core and a memory of the past know of the newest events: 0 unless a core is
-/// better than none by more than the standard error of the mean difference. `fit` learns both from a past.
+/// In a larger catalogue, where a core makes a recommendation several times as costly, it has to be better than none by more than an error.
+const LARGE_CATALOGUE: usize = 20_000;
+
+/// The share of the core in a score that predicts best what a core and a memory of the past know of the newest events. `fit` learns both
+/// from a past.
+///
+/// A core at its usual share is left out unless it is better than none; in a large catalogue, unless it is better by more than the standard
+/// error of the mean difference. Another share takes the place of the usual one if it is better by more than that error.
 ///
 /// A log of many rows is represented by some of its users, drawn by a hash of their ids.
 pub(in super::super) fn rehearse_balance(
@@ -39,13 +48,14 @@ pub(in super::super) fn rehearse_balance(
     let fitted = fit(&stage.past)?;
     let (memory, core) = (fitted.with(0.0, None)?, fitted.with(1.0, None)?);
     let num_items = memory.num_items();
-    let events: Vec<_> = stage.spread(MOST_EVENTS).collect();
+    let events: Vec<_> = stage.spread(MOST_EVENTS.min(MOST_SCORES / num_items.max(1))).collect();
     let mut by_event: Vec<[f64; BALANCES.len()]> = Vec::with_capacity(events.len());
     let (mut by_memory, mut by_core) =
         (vec![0f32; EVENTS_AT_ONCE * num_items], vec![0f32; EVENTS_AT_ONCE * num_items]);
     for events in events.chunks(EVENTS_AT_ONCE) {
         check_cancelled(monitor)?;
-        let pasts: Vec<History<'_>> = events.iter().map(|&event| stage.event(event).0).collect();
+        let pasts: Vec<History<'_>> =
+            events.iter().map(|&event| stage.event(event).0.newest(MOST_ITEMS)).collect();
         let by_memory = &mut by_memory[..events.len() * num_items];
         let by_core = &mut by_core[..events.len() * num_items];
         memory.score_batch(&pasts, by_memory);
@@ -61,18 +71,30 @@ pub(in super::super) fn rehearse_balance(
             })
         }));
     }
-    let gains = |at: usize| -> Vec<f64> { by_event.iter().map(|gains| gains[at]).collect() };
-    let (first, mut best) = (gains(FIRST), FIRST);
-    for (at, balance) in BALANCES.into_iter().enumerate() {
-        let gains_at = gains(at);
-        tracing::debug!(balance, ndcg = mean(&gains_at), events = gains_at.len(), "rehearsed");
-        if mean(&gains_at) > mean(&gains(best)) {
-            best = at;
-        }
+    let gains: [Vec<f64>; BALANCES.len()] =
+        std::array::from_fn(|at| by_event.iter().map(|gains| gains[at]).collect());
+    for (balance, gains) in BALANCES.into_iter().zip(&gains) {
+        tracing::debug!(balance, ndcg = mean(gains), events = gains.len(), "rehearsed");
     }
-    let found = if is_better(&events, &gains(best), &first) { best } else { FIRST };
+    let found = best_balance(&events, &gains, num_items);
     tracing::info!(balance = BALANCES[found], "learned by rehearsal");
     Ok(BALANCES[found])
+}
+
+/// Which of the balances to take, by what each of the events gains with them.
+fn best_balance(
+    events: &[(UserIndex, usize)],
+    gains: &[Vec<f64>; BALANCES.len()],
+    num_items: usize,
+) -> usize {
+    let is_above = |one: usize, other: usize| mean(&gains[one]) > mean(&gains[other]);
+    let best = (0..BALANCES.len()).fold(FIRST, |best, at| if is_above(at, best) { at } else { best });
+    let found = if is_better(events, &gains[best], &gains[FIRST]) { best } else { FIRST };
+    let earns_its_place = match num_items {
+        ..=LARGE_CATALOGUE => is_above(found, NO_CORE),
+        _ => is_better(events, &gains[found], &gains[NO_CORE]),
+    };
+    if earns_its_place { found } else { NO_CORE }
 }
 
 /// Some users of a log that has too many rows to learn a core of all of them twice.
@@ -84,4 +106,31 @@ fn sample_of_users(histories: &Histories) -> Option<Histories> {
         mixer.finish() % parts == 0
     };
     (parts > 1).then(|| histories.of_users(is_drawn))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Balances whose gains are a constant above a wave, which the events share.
+    fn found(above: [f64; BALANCES.len()], num_items: usize) -> f64 {
+        let events: Vec<(UserIndex, usize)> = (0..100).map(|user| (UserIndex(user), 1)).collect();
+        let wave = |at: usize, above: f64| {
+            (0..100).map(|event| f64::from((event * (at as u32 + 3)) % 7) / 70.0 + above).collect()
+        };
+        let gains = std::array::from_fn(|at| wave(at, above[at]));
+        BALANCES[best_balance(&events, &gains, num_items)]
+    }
+
+    #[test]
+    fn a_core_is_left_out_unless_it_is_better() {
+        assert!(found([0.0, 0.0, 0.002, 0.0, 0.0], 100) == 0.25);
+        assert!(found([0.002, 0.0, 0.0, 0.0, 0.0], 100) == 0.0);
+        // Little is not enough where a core is costly.
+        assert!(found([0.0, 0.0, 0.002, 0.0, 0.0], LARGE_CATALOGUE + 1) == 0.0);
+        assert!(found([0.0, 0.0, 0.2, 0.0, 0.0], LARGE_CATALOGUE + 1) == 0.25);
+        // Another share has to be better by more than chance.
+        assert!(found([0.0, 0.0, 0.002, 0.003, 0.0], 100) == 0.25);
+        assert!(found([0.0, 0.0, 0.002, 0.3, 0.0], 100) == 0.4);
+    }
 }

@@ -11,6 +11,9 @@ use crate::ranking::ndcg;
 /// Length of the lists that are judged.
 pub(super) const CUTOFF: usize = 10;
 
+/// Items that are ranked between two looks whether the target is in a list at all.
+const ITEMS_A_LOOK: usize = 32;
+
 /// Sums of one event by item, several lanes beside each other, and which of them are in use.
 struct Lanes<const N: usize> {
     sums: Vec<[f32; N]>,
@@ -42,6 +45,7 @@ impl<const N: usize> Lanes<N> {
     }
 
     /// Adds a row.
+    #[inline(always)] // So that it is compiled for the widest registers there are.
     fn add(&mut self, targets: &[ItemIndex], evidence: &[[f32; N]], weights: [f32; N]) {
         for (&target, evidence) in targets.iter().zip(evidence) {
             let at = target.get();
@@ -57,7 +61,8 @@ impl<const N: usize> Lanes<N> {
         }
     }
 
-    /// The ranks of the target among all items but those seen, lane by lane; as far down as can be where nothing speaks for it.
+    /// The ranks of the target among all items but those seen, lane by lane; beyond the cutoff where nothing speaks for it. A rank beyond
+    /// the cutoff may be too low.
     fn ranks(&self, scale: &[f32], target: ItemIndex) -> [u32; N] {
         let at = target.get();
         if self.touched_by[at] != self.event {
@@ -65,15 +70,21 @@ impl<const N: usize> Lanes<N> {
         }
         let of_target = self.sums[at].map(|sum| sum * scale[at]);
         let mut ranks = of_target.map(|score| if score > 0.0 { 0 } else { CUTOFF as u32 });
-        for &item in &self.touched {
-            let at = item.get();
-            if self.seen_by[at] == self.event {
-                continue;
+        for some in self.touched.chunks(ITEMS_A_LOOK) {
+            for &item in some {
+                let at = item.get();
+                if self.seen_by[at] == self.event {
+                    continue;
+                }
+                let (scale, is_lower) = (scale[at], item < target);
+                for lane in 0..N {
+                    let score = self.sums[at][lane] * scale;
+                    let is_before = score > of_target[lane] || (is_lower && score == of_target[lane]);
+                    ranks[lane] += u32::from(is_before);
+                }
             }
-            let (scale, is_lower) = (scale[at], item < target);
-            for lane in 0..N {
-                let score = self.sums[at][lane] * scale;
-                ranks[lane] += u32::from(score > of_target[lane] || (is_lower && score == of_target[lane]));
+            if ranks.iter().all(|&rank| rank >= CUTOFF as u32) {
+                break;
             }
         }
         ranks
@@ -102,10 +113,12 @@ pub(super) fn gains<const N: usize>(
             |lanes, &event| {
                 let (past, target) = stage.event(event);
                 lanes.begin(past.items());
-                for (item, weights) in weighted(past) {
-                    let row = table.row(item);
-                    lanes.add(&table.targets()[row.clone()], &evidence[row], weights);
-                }
+                pulp::Arch::new().dispatch(|| {
+                    for (item, weights) in weighted(past) {
+                        let row = table.row(item);
+                        lanes.add(&table.targets()[row.clone()], &evidence[row], weights);
+                    }
+                });
                 let gain = |rank: u32| ndcg(rank as usize, CUTOFF) as f32;
                 scales.iter().flat_map(|scale| lanes.ranks(scale, target).map(gain)).collect()
             },

@@ -34,8 +34,11 @@ pub(super) use balance::rehearse_balance;
 /// Most events that are predicted.
 const MOST_EVENTS: usize = 8000;
 
+/// Newest items of a history that are looked at: what is older counts little, and would cost most of the time where histories are long.
+const MOST_ITEMS: usize = 50;
+
 /// Most sums that scoring all events once may take: where histories and rows are long there are fewer events.
-const MOST_SUMS: usize = 150_000_000;
+const MOST_SUMS: usize = 50_000_000;
 
 /// Most pairs that are kept to rehearse on.
 const MOST_PAIRS: usize = 6_000_000;
@@ -138,10 +141,15 @@ pub(super) fn rehearse(
     monitor.advance(1);
     let mut best = rehearsal.gains(&[keys], Part::Targets).remove(0);
     tracing::debug!(ndcg = mean(&best), events = best.len(), "rehearsed");
+    // The keys with which each step was taken last: with the same ones it would find the same.
+    let mut taken_with: Vec<Option<Keys>> = vec![None; steps.len()];
     for round in 0..ROUNDS {
-        let before = keys;
-        for step in &steps {
+        for (step, taken_with) in steps.iter().zip(&mut taken_with) {
             check_cancelled(monitor)?;
+            monitor.advance(1);
+            if *taken_with == Some(keys) {
+                continue;
+            }
             let candidates = step.candidates(&keys);
             let mut all = rehearsal.gains(&candidates, step.part);
             for (candidate, gains) in candidates.iter().zip(&all) {
@@ -153,10 +161,7 @@ pub(super) fn rehearse(
             if let Some(found) = found.filter(|&found| rehearsal.is_better(&all[found], &best)) {
                 (best, keys) = (all.swap_remove(found), candidates[found]);
             }
-            monitor.advance(1);
-        }
-        if keys == before {
-            break;
+            *taken_with = Some(keys);
         }
     }
     tracing::info!(?keys, ndcg = mean(&best), events = best.len(), "learned by rehearsal");
@@ -296,6 +301,13 @@ impl<'a> Rehearsal<'a> {
     }
 }
 
+impl GivenParams {
+    /// How many of the newest items of a history count in a rehearsal.
+    fn rehearsed_len(&self) -> usize {
+        self.max_len.min(MOST_ITEMS)
+    }
+}
+
 /// What items of a history count by their lag and popularity, lane by lane.
 struct Weighting<const N: usize> {
     lag_weights: [LagWeights; N],
@@ -307,7 +319,7 @@ impl<const N: usize> Weighting<N> {
     fn new(rehearsal: &Rehearsal<'_>, keys: &[Keys; N]) -> Self {
         let scale = |&count: &u32| f64::from(count.max(1)).powf(-rehearsal.given.source_power) as f32;
         Weighting {
-            lag_weights: keys.map(|keys| keys.lag_weights(rehearsal.given.max_len)),
+            lag_weights: keys.map(|keys| keys.lag_weights(rehearsal.given.rehearsed_len())),
             source_scales: rehearsal.stage.popularity.iter().map(scale).collect(),
         }
     }
@@ -347,7 +359,7 @@ fn affordable_events(stage: &Stage<'_>, given: &GivenParams) -> (Vec<(UserIndex,
         let (mut sums, mut pairs) = (0, 0);
         for &event in &events {
             let (history, _) = stage.event(event);
-            for item in &history.items()[history.len().saturating_sub(given.max_len)..] {
+            for item in &history.items()[history.len().saturating_sub(given.rehearsed_len())..] {
                 let len = row_len(*item);
                 sums += len;
                 if !std::mem::replace(&mut is_source[item.get()], true) {
