@@ -58,6 +58,11 @@ impl RowCounter {
         self.squares
     }
 
+    /// The sums of every pair, in the order in which they came.
+    pub(crate) fn sums(&self) -> impl Iterator<Item = &Sums> {
+        self.sums.iter()
+    }
+
     /// How many other items there are.
     pub(crate) fn len(&self) -> usize {
         self.targets.len()

@@ -100,26 +100,43 @@ impl Evidence {
         Ok(evidence)
     }
 
+    /// Nothing but how far apart pairs are.
+    pub(super) fn of_distances(distances: DistanceSums) -> Self {
+        Evidence { distances, ..Evidence::default() }
+    }
+
     fn add_row(&mut self, row: &mut RowCounter) {
+        self.add_squares(row);
+        row.drain(|_, sums| self.add_pair(sums));
+    }
+
+    /// Adds the pairs of a row, which keeps them.
+    pub(super) fn add_kept_row(&mut self, row: &RowCounter) {
+        self.add_squares(row);
+        row.sums().for_each(|sums| self.add_pair(sums));
+    }
+
+    fn add_squares(&mut self, row: &RowCounter) {
         for (sum, squares) in self.squares.iter_mut().zip(row.squares()) {
             *sum += squares;
         }
-        row.drain(|_, sums| {
-            let forth: [f64; CLASSES] = std::array::from_fn(|class| sums[2 * class] as f64);
-            let both: [f64; CLASSES] = std::array::from_fn(|class| forth[class] + sums[2 * class + 1] as f64);
-            for classes in CLASSES_OF {
-                for one in classes.clone().filter(|&class| both[class] > 0.0) {
-                    self.weight[one] += forth[one];
-                    for other in one..classes.end {
-                        self.one_way[one][other] += forth[one] * forth[other];
-                        self.both_ways[one][other] += both[one] * both[other];
-                    }
-                }
-            }
-        });
     }
 
-    fn add(mut self, other: &Evidence) -> Self {
+    fn add_pair(&mut self, sums: &Sums) {
+        let forth: [f64; CLASSES] = std::array::from_fn(|class| sums[2 * class] as f64);
+        let both: [f64; CLASSES] = std::array::from_fn(|class| forth[class] + sums[2 * class + 1] as f64);
+        for classes in CLASSES_OF {
+            for one in classes.clone().filter(|&class| both[class] > 0.0) {
+                self.weight[one] += forth[one];
+                for other in one..classes.end {
+                    self.one_way[one][other] += forth[one] * forth[other];
+                    self.both_ways[one][other] += both[one] * both[other];
+                }
+            }
+        }
+    }
+
+    pub(super) fn add(mut self, other: &Evidence) -> Self {
         for one in 0..CLASSES {
             self.weight[one] += other.weight[one];
             self.squares[one] += other.squares[one];

@@ -397,7 +397,7 @@ impl DSatfConfig {
                     let pairs = PairCounter::new(&given.counting, past, &popularity);
                     self.fit_parts(past, pairs, &keys, 1.0, rank.min(MOST_REHEARSED_RANK), &quiet)
                 };
-                rehearse_balance(histories, fit, monitor)?
+                rehearse_balance(histories, given.counting.window, fit, monitor)?
             }
         };
         let mut fitted = self.fit_parts(histories, pairs(), &keys, balance, rank, monitor)?;

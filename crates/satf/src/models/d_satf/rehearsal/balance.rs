@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::gains::{CUTOFF, is_better, mean};
 use super::MOST_ITEMS;
+use super::gains::{CUTOFF, is_better, mean};
 use super::stage::Stage;
 use crate::interactions::{Mixer, UserIndex};
 use crate::models::ModelError;
@@ -18,8 +18,9 @@ const MOST_EVENTS: usize = 3000;
 const MOST_SCORES: usize = 40_000_000;
 const EVENTS_AT_ONCE: usize = 64;
 
-/// Most rows from which a core is learned that only shows what it is worth.
-const MOST_ROWS: usize = 300_000;
+/// Most pairs of positions, and most rows, from which a core is learned that only shows what it is worth.
+const MOST_PAIRS: u64 = 8_000_000;
+const MOST_ROWS: usize = 400_000;
 
 /// Shares of the core in a score that are tried.
 const BALANCES: [f64; 5] = [0.0, 0.1, 0.25, 0.4, 0.5];
@@ -40,10 +41,11 @@ const LARGE_CATALOGUE: usize = 20_000;
 /// A log of many rows is represented by some of its users, drawn by a hash of their ids.
 pub(in super::super) fn rehearse_balance(
     histories: &Histories,
+    window: usize,
     fit: impl Fn(&Histories) -> Result<Fitted, ModelError>,
     monitor: &dyn Monitor,
 ) -> Result<f64, ModelError> {
-    let sampled = sample_of_users(histories);
+    let sampled = sample_of_users(histories, window);
     let Some(stage) = Stage::new(sampled.as_ref().unwrap_or(histories)) else { return Ok(0.0) };
     let fitted = fit(&stage.past)?;
     let (memory, core) = (fitted.with(0.0, None)?, fitted.with(1.0, None)?);
@@ -97,9 +99,11 @@ fn best_balance(
     if earns_its_place { found } else { NO_CORE }
 }
 
-/// Some users of a log that has too many rows to learn a core of all of them twice.
-fn sample_of_users(histories: &Histories) -> Option<Histories> {
-    let parts = histories.num_rows().div_ceil(MOST_ROWS) as u64;
+/// Some users of a log that has too many pairs or rows to learn a core of all of them twice.
+fn sample_of_users(histories: &Histories, window: usize) -> Option<Histories> {
+    let pairs_of = |&(len, count): &(usize, u64)| (len * len.min(window)) as u64 * count;
+    let pairs: u64 = histories.lengths().iter().map(pairs_of).sum();
+    let parts = (histories.num_rows().div_ceil(MOST_ROWS) as u64).max(pairs.div_ceil(MOST_PAIRS));
     let is_drawn = |user: UserIndex| {
         let mut mixer = Mixer::new(0x7573_6572_7300);
         mixer.add_id(histories.users().get(user.get()));

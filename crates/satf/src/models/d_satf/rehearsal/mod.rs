@@ -23,7 +23,7 @@ use self::stage::Stage;
 use super::memory::{Evidence, Finisher};
 use super::trend::Trend;
 use super::{GivenParams, Keys};
-use crate::counts::PairCounter;
+use crate::counts::{PairCounter, PairRows};
 use crate::interactions::{ItemIndex, UserIndex};
 use crate::models::{LagWeights, ModelError};
 use crate::monitor::{Monitor, OnlyCancels, check_cancelled};
@@ -38,13 +38,13 @@ const MOST_EVENTS: usize = 8000;
 const MOST_ITEMS: usize = 50;
 
 /// Most sums that scoring all events once may take: where histories and rows are long there are fewer events.
-const MOST_SUMS: usize = 50_000_000;
+const MOST_SUMS: usize = 40_000_000;
 
 /// Most pairs that are kept to rehearse on.
 const MOST_PAIRS: usize = 6_000_000;
 
 /// Most pairs of an item that are kept to rehearse on, the strongest.
-const MOST_PAIRS_A_ROW: usize = 500;
+const MOST_PAIRS_A_ROW: usize = 400;
 
 /// Candidates that are scored at a time.
 const LANES: usize = 8;
@@ -222,11 +222,12 @@ impl<'a> Rehearsal<'a> {
     ) -> Result<Self, ModelError> {
         let (events, sources) = affordable_events(stage, given);
         let counter = PairCounter::new(&given.counting, &stage.past, &stage.popularity);
-        let evidence = Evidence::of(&counter, monitor)?;
-        let finisher = Finisher::new(&evidence, &keys.memory_params(given));
+        // Which pairs of a row are the strongest is told well enough without their directions.
+        let finisher =
+            Finisher::new(&Evidence::of_distances(counter.distances()), &keys.memory_params(given));
         let trend = Trend::new(&stage.past, given.trend_days);
         let scale = target_scale(stage, &trend, keys);
-        let table = PairTable::new(
+        let (table, evidence) = PairTable::new(
             &counter,
             &sources,
             &finisher,

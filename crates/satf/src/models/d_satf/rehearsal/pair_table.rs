@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::super::memory::Finisher;
+use super::super::memory::{Evidence, Finisher};
 use crate::counts::{PairCounter, PairRows, RowCounter, Sums};
 use crate::interactions::ItemIndex;
 use crate::models::ModelError;
@@ -46,8 +46,8 @@ impl Chunk {
 }
 
 impl PairTable {
-    /// Counts the pairs of the sources, ascending. Of each row the `row_limit` strongest are kept, as the finisher sees them before a
-    /// target's weight is multiplied with `scale`.
+    /// Counts the pairs of the sources, ascending, and what they tell of their direction. Of each row the `row_limit` strongest are kept, as
+    /// the finisher sees them before a target's weight is multiplied with `scale`.
     pub(super) fn new(
         counter: &PairCounter<'_>,
         sources: &[ItemIndex],
@@ -55,16 +55,17 @@ impl PairTable {
         scale: &[f32],
         row_limit: usize,
         monitor: &dyn Monitor,
-    ) -> Result<Self, ModelError> {
-        let chunks: Vec<Chunk> = sources
+    ) -> Result<(Self, Evidence), ModelError> {
+        let chunks: Vec<(Chunk, Evidence)> = sources
             .par_chunks(SOURCES_A_CHUNK)
             .map_init(
                 || (RowCounter::new(counter.num_items()), Vec::new()),
                 |(row, strengths), sources| {
                     check_cancelled(monitor)?;
-                    let mut chunk = Chunk::default();
+                    let (mut chunk, mut evidence) = (Chunk::default(), Evidence::default());
                     for &source in sources {
                         counter.count(source, row);
+                        evidence.add_kept_row(row);
                         if row.len() > row_limit {
                             let strength = |item: ItemIndex, sums: &Sums| {
                                 finisher.evidence(sums) as f32 * scale[item.get()]
@@ -74,11 +75,14 @@ impl PairTable {
                         row.drain(|target, sums| chunk.push(target, sums));
                         chunk.row_ends.push(chunk.targets.len());
                     }
-                    Ok(chunk)
+                    Ok((chunk, evidence))
                 },
             )
             .collect::<Result<_, ModelError>>()?;
-        Ok(PairTable::of_chunks(counter.num_items(), sources, chunks))
+        let (chunks, evidence): (Vec<_>, Vec<_>) = chunks.into_iter().unzip();
+        let none = Evidence::of_distances(counter.distances());
+        let evidence = evidence.iter().fold(none, Evidence::add);
+        Ok((PairTable::of_chunks(counter.num_items(), sources, chunks), evidence))
     }
 
     fn of_chunks(num_items: usize, sources: &[ItemIndex], chunks: Vec<Chunk>) -> Self {
