@@ -246,6 +246,11 @@ impl Finisher {
 
     /// $\phi(\hat n_{ab} + \theta \hat n'_{ab})$.
     pub(super) fn evidence(&self, sums: &Sums) -> f64 {
+        self.level * (self.seen(sums) / self.level).ln_1p()
+    }
+
+    /// $\hat n_{ab} + \theta \hat n'_{ab}$.
+    pub(super) fn seen(&self, sums: &Sums) -> f64 {
         let mut seen = 0.0;
         for (kind, (classes, direction)) in CLASSES_OF.into_iter().zip(&self.directions).enumerate() {
             let (mut forth, mut back) = (0.0, 0.0);
@@ -255,7 +260,7 @@ impl Finisher {
             }
             seen += if kind == 0 { self.together } else { 1.0 } * direction.expected(forth, back);
         }
-        self.level * (seen / self.level).ln_1p()
+        seen
     }
 }
 

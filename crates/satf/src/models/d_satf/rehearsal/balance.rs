@@ -3,23 +3,23 @@
 use rayon::prelude::*;
 
 use super::MOST_ITEMS;
-use super::gains::{CUTOFF, is_better, mean};
+use super::gains::{CUTOFF, ITEMS_A_LOOK, is_better, mean};
 use super::stage::Stage;
-use crate::interactions::{Mixer, UserIndex};
+use crate::interactions::{ItemIndex, Mixer, UserIndex};
 use crate::models::ModelError;
 use crate::models::Recommender;
 use crate::models::d_satf::Fitted;
 use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::{Histories, History};
-use crate::ranking::{ndcg, rank_of};
+use crate::ranking::ndcg;
 
 /// Most events that a model with a core predicts, most scores that this may take, and how many events at once.
-const MOST_EVENTS: usize = 3000;
+const MOST_EVENTS: usize = 1500;
 const MOST_SCORES: usize = 40_000_000;
 const EVENTS_AT_ONCE: usize = 64;
 
 /// Most pairs of positions, and most rows, from which a core is learned that only shows what it is worth.
-const MOST_PAIRS: u64 = 8_000_000;
+const MOST_PAIRS: u64 = 6_000_000;
 const MOST_ROWS: usize = 400_000;
 
 /// Shares of the core in a score that are tried.
@@ -38,7 +38,8 @@ const LARGE_CATALOGUE: usize = 20_000;
 /// A core at its usual share is left out unless it is better than none; in a large catalogue, unless it is better by more than the standard
 /// error of the mean difference. Another share takes the place of the usual one if it is better by more than that error.
 ///
-/// A log of many rows is represented by some of its users, drawn by a hash of their ids.
+/// A log of many rows is represented by some of its users, drawn by a hash of their ids. A memory of some users knows less than it will, so a
+/// sample tells only whether there is a core, not how large its share is.
 pub(in super::super) fn rehearse_balance(
     histories: &Histories,
     window: usize,
@@ -66,11 +67,7 @@ pub(in super::super) fn rehearse_balance(
         by_event.par_extend(rows.zip(events).map(|((by_memory, by_core), &event)| {
             let (past, target) = stage.event(event);
             past.items().iter().for_each(|item| by_memory[item.get()] = f32::NEG_INFINITY);
-            BALANCES.map(|balance| {
-                let score =
-                    |at: usize| (1.0 - balance) * f64::from(by_memory[at]) + balance * f64::from(by_core[at]);
-                ndcg(rank_of(target, num_items, |item| score(item.get())), CUTOFF)
-            })
+            ranks(by_memory, by_core, target).map(|rank| ndcg(rank, CUTOFF))
         }));
     }
     let gains: [Vec<f64>; BALANCES.len()] =
@@ -78,9 +75,31 @@ pub(in super::super) fn rehearse_balance(
     for (balance, gains) in BALANCES.into_iter().zip(&gains) {
         tracing::debug!(balance, ndcg = mean(gains), events = gains.len(), "rehearsed");
     }
-    let found = best_balance(&events, &gains, num_items);
+    let found = best_balance(&events, &gains, num_items, sampled.is_some());
     tracing::info!(balance = BALANCES[found], "learned by rehearsal");
     Ok(BALANCES[found])
+}
+
+/// The ranks of a target with every balance, among all items but those whose score by memory is not finite. A rank beyond the cutoff may
+/// be too low.
+fn ranks(by_memory: &[f32], by_core: &[f32], target: ItemIndex) -> [usize; BALANCES.len()] {
+    let scores = |at: usize| {
+        let (by_memory, by_core) = (f64::from(by_memory[at]), f64::from(by_core[at]));
+        BALANCES.map(|balance| (1.0 - balance) * by_memory + balance * by_core)
+    };
+    let of_target = scores(target.get());
+    let mut ranks = [0; BALANCES.len()];
+    for first in (0..by_memory.len()).step_by(ITEMS_A_LOOK) {
+        for at in first..by_memory.len().min(first + ITEMS_A_LOOK) {
+            for ((rank, score), target_score) in ranks.iter_mut().zip(scores(at)).zip(of_target) {
+                *rank += usize::from(score > target_score || (at < target.get() && score == target_score));
+            }
+        }
+        if ranks.iter().all(|&rank| rank >= CUTOFF) {
+            break;
+        }
+    }
+    ranks
 }
 
 /// Which of the balances to take, by what each of the events gains with them.
@@ -88,10 +107,11 @@ fn best_balance(
     events: &[(UserIndex, usize)],
     gains: &[Vec<f64>; BALANCES.len()],
     num_items: usize,
+    is_sample: bool,
 ) -> usize {
     let is_above = |one: usize, other: usize| mean(&gains[one]) > mean(&gains[other]);
     let best = (0..BALANCES.len()).fold(FIRST, |best, at| if is_above(at, best) { at } else { best });
-    let found = if is_better(events, &gains[best], &gains[FIRST]) { best } else { FIRST };
+    let found = if !is_sample && is_better(events, &gains[best], &gains[FIRST]) { best } else { FIRST };
     let earns_its_place = match num_items {
         ..=LARGE_CATALOGUE => is_above(found, NO_CORE),
         _ => is_better(events, &gains[found], &gains[NO_CORE]),
@@ -116,14 +136,25 @@ fn sample_of_users(histories: &Histories, window: usize) -> Option<Histories> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn ranks_are_those_of_every_balance() {
+        let (by_memory, by_core) = ([3.0, 2.0, f32::NEG_INFINITY, 1.0], [0.0, 1.0, 9.0, 8.0]);
+        assert_eq!(ranks(&by_memory, &by_core, ItemIndex(1)), [1, 1, 2, 1, 1]);
+        assert_eq!(ranks(&[1.0; 3], &[0.0; 3], ItemIndex(2)), [2; 5]);
+    }
+
     /// Balances whose gains are a constant above a wave, which the events share.
     fn found(above: [f64; BALANCES.len()], num_items: usize) -> f64 {
+        found_on(above, num_items, false)
+    }
+
+    fn found_on(above: [f64; BALANCES.len()], num_items: usize, is_sample: bool) -> f64 {
         let events: Vec<(UserIndex, usize)> = (0..100).map(|user| (UserIndex(user), 1)).collect();
         let wave = |at: usize, above: f64| {
             (0..100).map(|event| f64::from((event * (at as u32 + 3)) % 7) / 70.0 + above).collect()
         };
         let gains = std::array::from_fn(|at| wave(at, above[at]));
-        BALANCES[best_balance(&events, &gains, num_items)]
+        BALANCES[best_balance(&events, &gains, num_items, is_sample)]
     }
 
     #[test]
@@ -136,5 +167,7 @@ mod tests {
         // Another share has to be better by more than chance.
         assert!(found([0.0, 0.0, 0.002, 0.003, 0.0], 100) == 0.25);
         assert!(found([0.0, 0.0, 0.002, 0.3, 0.0], 100) == 0.4);
+        assert!(found_on([0.0, 0.0, 0.002, 0.3, 0.0], 100, true) == 0.25);
+        assert!(found_on([0.3, 0.0, 0.002, 0.0, 0.0], 100, true) == 0.0);
     }
 }

@@ -12,7 +12,7 @@ use crate::ranking::ndcg;
 pub(super) const CUTOFF: usize = 10;
 
 /// Items that are ranked between two looks whether the target is in a list at all.
-const ITEMS_A_LOOK: usize = 32;
+pub(super) const ITEMS_A_LOOK: usize = 32;
 
 /// Sums of one event by item, several lanes beside each other, and which of them are in use.
 struct Lanes<const N: usize> {

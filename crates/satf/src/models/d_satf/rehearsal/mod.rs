@@ -49,9 +49,6 @@ const MOST_PAIRS_A_ROW: usize = 400;
 /// Candidates that are scored at a time.
 const LANES: usize = 8;
 
-/// Most times that all keys are gone through.
-const ROUNDS: usize = 2;
-
 /// What a key changes, and so what has to be computed anew for it.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
@@ -136,33 +133,24 @@ pub(super) fn rehearse(
     let open: Vec<&Dimension> =
         DIMENSIONS.iter().filter(|dimension| !is_fixed(dimension.name)).filter(matters).collect();
     let steps = steps(&open);
-    monitor.begin("rehearsing on the newest events", 1 + (ROUNDS * steps.len()) as u64);
+    monitor.begin("rehearsing on the newest events", 1 + steps.len() as u64);
     let rehearsal = Rehearsal::new(&stage, &keys, given, &OnlyCancels(monitor))?;
     monitor.advance(1);
     let mut best = rehearsal.gains(&[keys], Part::Targets).remove(0);
     tracing::debug!(ndcg = mean(&best), events = best.len(), "rehearsed");
-    // The keys with which each step was taken last: with the same ones it would find the same.
-    let mut taken_with: Vec<Option<Keys>> = vec![None; steps.len()];
-    for round in 0..ROUNDS {
-        for (step, taken_with) in steps.iter().zip(&mut taken_with) {
-            check_cancelled(monitor)?;
-            monitor.advance(1);
-            if *taken_with == Some(keys) {
-                continue;
-            }
-            let candidates = step.candidates(&keys);
-            let mut all = rehearsal.gains(&candidates, step.part);
-            for (candidate, gains) in candidates.iter().zip(&all) {
-                tracing::debug!(round, ?candidate, ndcg = mean(gains), "rehearsed");
-            }
-            let means: Vec<f64> = all.iter().map(|gains| mean(gains)).collect();
-            let found =
-                (0..all.len()).reduce(|one, other| if means[other] > means[one] { other } else { one });
-            if let Some(found) = found.filter(|&found| rehearsal.is_better(&all[found], &best)) {
-                (best, keys) = (all.swap_remove(found), candidates[found]);
-            }
-            *taken_with = Some(keys);
+    for step in &steps {
+        check_cancelled(monitor)?;
+        let candidates = step.candidates(&keys);
+        let mut all = rehearsal.gains(&candidates, step.part);
+        for (candidate, gains) in candidates.iter().zip(&all) {
+            tracing::debug!(?candidate, ndcg = mean(gains), "rehearsed");
         }
+        let means: Vec<f64> = all.iter().map(|gains| mean(gains)).collect();
+        let found = (0..all.len()).reduce(|one, other| if means[other] > means[one] { other } else { one });
+        if let Some(found) = found.filter(|&found| rehearsal.is_better(&all[found], &best)) {
+            (best, keys) = (all.swap_remove(found), candidates[found]);
+        }
+        monitor.advance(1);
     }
     tracing::info!(?keys, ndcg = mean(&best), events = best.len(), "learned by rehearsal");
     Ok((keys, best.len()))

@@ -67,9 +67,8 @@ impl PairTable {
                         counter.count(source, row);
                         evidence.add_kept_row(row);
                         if row.len() > row_limit {
-                            let strength = |item: ItemIndex, sums: &Sums| {
-                                finisher.evidence(sums) as f32 * scale[item.get()]
-                            };
+                            let strength =
+                                |item: ItemIndex, sums: &Sums| finisher.seen(sums) as f32 * scale[item.get()];
                             row.keep_strongest(row_limit, strengths, strength);
                         }
                         row.drain(|target, sums| chunk.push(target, sums));
