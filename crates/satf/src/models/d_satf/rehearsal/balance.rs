@@ -13,9 +13,9 @@ use crate::monitor::{Monitor, check_cancelled};
 use crate::prepare::{Histories, History};
 use crate::ranking::ndcg;
 
-/// Most events that a model with a core predicts, most scores that this may take, and how many events at once.
-const MOST_EVENTS: usize = 1500;
-const MOST_SCORES: usize = 40_000_000;
+/// Most events that a model with a core predicts, most sums and scores that this may take, and how many events at once.
+const MOST_EVENTS: usize = 4000;
+const MOST_SUMS: usize = 50_000_000;
 const EVENTS_AT_ONCE: usize = 64;
 
 /// Most pairs of positions, and most rows, from which a core is learned that only shows what it is worth.
@@ -51,7 +51,8 @@ pub(in super::super) fn rehearse_balance(
     let fitted = fit(&stage.past)?;
     let (memory, core) = (fitted.with(0.0, None)?, fitted.with(1.0, None)?);
     let num_items = memory.num_items();
-    let events: Vec<_> = stage.spread(MOST_EVENTS.min(MOST_SCORES / num_items.max(1))).collect();
+    let sums_an_event = MOST_ITEMS * fitted.memory.num_pairs() / num_items.max(1) + num_items;
+    let events: Vec<_> = stage.spread(MOST_EVENTS.min(MOST_SUMS / sums_an_event.max(1))).collect();
     let mut by_event: Vec<[f64; BALANCES.len()]> = Vec::with_capacity(events.len());
     let (mut by_memory, mut by_core) =
         (vec![0f32; EVENTS_AT_ONCE * num_items], vec![0f32; EVENTS_AT_ONCE * num_items]);

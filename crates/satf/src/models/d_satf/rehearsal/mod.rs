@@ -38,7 +38,7 @@ const MOST_EVENTS: usize = 8000;
 const MOST_ITEMS: usize = 50;
 
 /// Most sums that scoring all events once may take: where histories and rows are long there are fewer events.
-const MOST_SUMS: usize = 40_000_000;
+const MOST_SUMS: usize = 30_000_000;
 
 /// Most pairs that are kept to rehearse on.
 const MOST_PAIRS: usize = 6_000_000;
