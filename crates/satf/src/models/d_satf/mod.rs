@@ -46,7 +46,7 @@ const MOST_CORE_WORK: usize = 250_000_000;
 const LEAST_RANK: usize = 16;
 
 /// Most columns of the item space with which a rehearsal finds out what a core is worth.
-const MOST_REHEARSED_RANK: usize = 100;
+const MOST_REHEARSED_RANK: usize = 200;
 
 /// The model `d-satf`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

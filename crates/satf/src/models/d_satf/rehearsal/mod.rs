@@ -38,13 +38,13 @@ const MOST_EVENTS: usize = 8000;
 const MOST_ITEMS: usize = 50;
 
 /// Most sums that scoring all events once may take: where histories and rows are long there are fewer events.
-const MOST_SUMS: usize = 30_000_000;
+const MOST_SUMS: usize = 50_000_000;
 
 /// Most pairs that are kept to rehearse on.
 const MOST_PAIRS: usize = 6_000_000;
 
 /// Most pairs of an item that are kept to rehearse on, the strongest.
-const MOST_PAIRS_A_ROW: usize = 400;
+const MOST_PAIRS_A_ROW: usize = 500;
 
 /// Candidates that are scored at a time.
 const LANES: usize = 8;
