@@ -44,10 +44,11 @@ impl<const N: usize> Lanes<N> {
         }
     }
 
-    /// Adds a row.
+    /// Adds a row, whose evidence is one for all lanes or one for each.
     #[inline(always)] // So that it is compiled for the widest registers there are.
-    fn add(&mut self, targets: &[ItemIndex], evidence: &[[f32; N]], weights: [f32; N]) {
+    fn add<const M: usize>(&mut self, targets: &[ItemIndex], evidence: &[[f32; M]], weights: [f32; N]) {
         for (&target, evidence) in targets.iter().zip(evidence) {
+            let evidence: [f32; N] = std::array::from_fn(|lane| evidence[lane.min(M - 1)]);
             let at = target.get();
             if self.touched_by[at] == self.event {
                 for ((sum, weight), value) in self.sums[at].iter_mut().zip(weights).zip(evidence) {
@@ -97,11 +98,11 @@ pub(super) type Weighted<const N: usize> = Vec<(ItemIndex, [f32; N])>;
 /// NDCG@10 of every event: for every scale of targets, and within it for every lane, a list of gains.
 ///
 /// A score is the sum over `weighted` of weight times evidence, times the scale of the target.
-pub(super) fn gains<const N: usize>(
+pub(super) fn gains<const N: usize, const M: usize>(
     stage: &Stage<'_>,
     events: &[(UserIndex, usize)],
     table: &PairTable,
-    evidence: &[[f32; N]],
+    evidence: &[[f32; M]],
     weighted: impl Fn(History<'_>) -> Weighted<N> + Sync,
     scales: &[Vec<f32>],
 ) -> Vec<Vec<f64>> {

@@ -35,7 +35,7 @@ pub(super) use balance::rehearse_balance;
 const MOST_EVENTS: usize = 8000;
 
 /// Newest items of a history that are looked at: what is older counts little, and would cost most of the time where histories are long.
-const MOST_ITEMS: usize = 50;
+const MOST_ITEMS: usize = 30;
 
 /// Most sums that scoring all events once may take: where histories and rows are long there are fewer events.
 const MOST_SUMS: usize = 50_000_000;
@@ -44,7 +44,7 @@ const MOST_SUMS: usize = 50_000_000;
 const MOST_PAIRS: usize = 6_000_000;
 
 /// Most pairs of an item that are kept to rehearse on, the strongest.
-const MOST_PAIRS_A_ROW: usize = 500;
+const MOST_PAIRS_A_ROW: usize = 200;
 
 /// Candidates that are scored at a time.
 const LANES: usize = 8;
@@ -239,8 +239,6 @@ impl<'a> Rehearsal<'a> {
             }
             Part::History => self.by_lanes(candidates, |lanes| {
                 let evidence = self.table.evidence(&[self.finisher(first)]);
-                let evidence: Vec<[f32; LANES]> =
-                    evidence.into_iter().map(|[value]| [value; LANES]).collect();
                 self.predict(
                     &evidence,
                     &Weighting::new(self, lanes),
@@ -272,9 +270,9 @@ impl<'a> Rehearsal<'a> {
         all
     }
 
-    fn predict<const N: usize>(
+    fn predict<const N: usize, const M: usize>(
         &self,
-        evidence: &[[f32; N]],
+        evidence: &[[f32; M]],
         weighting: &Weighting<N>,
         scales: &[Vec<f32>],
     ) -> Vec<Vec<f64>> {
