@@ -22,7 +22,7 @@ use crate::interactions::ItemIndex;
 use crate::ranking::{Scored, TopN};
 
 /// Fewest items of a catalogue for which it is worth its memory (docs/results/speed.md).
-const FEWEST_ITEMS: usize = 20_000;
+const FEWEST_ITEMS: usize = 5_000;
 
 /// Histories that are scored in full before the table is made: a program that asks once is done sooner without it.
 const REQUESTS_BEFORE: usize = 8;
