@@ -181,7 +181,8 @@ impl Loader<'_> {
                 Some(Arc::new(attributes.rule(&filter).map_err(|error| format!("rule: {error}"))?))
             }
         };
-        // What the model sorts once, it sorts now and not in the first request.
+        // What the model makes once, it makes now and not in the first requests.
+        model.recommender().make_ready();
         model.popular(&Request::new(1)).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Served {
             name: name.into(),

@@ -1,4 +1,4 @@
-//! One recommendation from sparse rows, on one core: by the items that the rows of a history name, and by a pass over the whole
+//! One recommendation of D-SATF without a core, on one core of the machine: by the items that the rows of a history name, and by a pass over the whole
 //! catalogue, for catalogues of 10,000, 100,000 and 1,000,000 items and histories of 10.
 //!
 //! `cargo bench -p satf --bench touched`. Rows are as long for every catalogue, so `by_touched_items` should not grow with it.
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use divan::{Bencher, black_box};
 use rayon::ThreadPoolBuilder;
 use satf::generate::{ShapeOptions, like};
-use satf::models::{Configured, TransitionsConfig, Workspace};
+use satf::models::{Configured, DSatfConfig, Workspace};
 use satf::prepare::{TiePolicy, Timeline};
 use satf::ranking::rank_unseen;
 use satf::{Histories, History, ItemIndex, Model, Request};
@@ -72,7 +72,18 @@ fn by_whole_catalogue(bencher: Bencher, name: &str) {
 
 impl Case {
     fn new(histories: &Histories) -> Self {
-        let configured = Configured::new(TransitionsConfig::default()).expect("defaults are valid");
+        // No core, and nothing is left to be learned by rehearsal.
+        let keys = DSatfConfig {
+            balance: Some(0.0),
+            distance_decay: Some(0.5),
+            together: Some(1.0),
+            target_power: Some(0.3),
+            recency_decay: Some(1.0),
+            basket_order: Some(1.0),
+            trend: Some(0.0),
+            ..DSatfConfig::default()
+        };
+        let configured = Configured::new(keys).expect("valid keys");
         let model = Model::train(&configured, histories, &()).expect("a log to learn from");
         // Items of all events: popular ones as often as they are popular.
         let items: Vec<ItemIndex> = histories.iter().flatten().copied().collect();

@@ -170,21 +170,31 @@ pub(crate) struct OrderArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  satf generate --users 10000 --seed 7 -o shop.csv")]
+#[command(after_help = "Examples:
+  satf generate --users 10000 --seed 7 -o shop.csv
+  satf generate --users 1000000 --items 100000 --rows 10000000 -o large.parquet")]
 pub(crate) struct GenerateArguments {
     /// The file to write: Parquet (.parquet), or CSV (.csv, .csv.gz or .csv.zst)
     #[arg(short, long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(parse_log))]
     pub(crate) output: PathBuf,
-    /// Number of users
-    #[arg(long, default_value_t = satf::generate::ShopOptions::default().users)]
-    pub(crate) users: usize,
-    /// Days the log covers
-    #[arg(long, default_value_t = satf::generate::ShopOptions::default().days)]
-    pub(crate) days: u32,
-    /// Seed
+    /// Number of users [default: 4000]
+    #[arg(long, value_name = "N")]
+    pub(crate) users: Option<usize>,
+    /// Days the log of the shop covers [default: 365]
+    #[arg(long, value_name = "N", conflicts_with = "rows")]
+    pub(crate) days: Option<u32>,
+    /// Number of items, with --rows
+    #[arg(long, value_name = "N", requires = "rows")]
+    pub(crate) items: Option<usize>,
+    /// Number of rows: instead of the shop, a log of exactly so many users, items and rows over two years, which is never in memory as a whole
+    #[arg(long, value_name = "N", requires_all = ["users", "items"])]
+    pub(crate) rows: Option<usize>,
+    /// Seed: the same one gives the same log
     #[arg(long, default_value_t = satf::generate::ShopOptions::default().seed)]
     pub(crate) seed: u64,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -75,6 +75,8 @@ pub use write::{LogFormat, write_log};
 pub(crate) use arrow::{moments, texts};
 pub(crate) use parquet::{check_codecs, guarded};
 pub(crate) use source::{Content, read_content};
+pub(crate) use user_histories::nameless_file;
+pub(crate) use write::{Columns, IdColumn, RowSink, write_rows};
 
 use crate::interactions::Interactions;
 use crate::monitor::{Monitor, check_cancelled};

@@ -73,6 +73,11 @@ pub fn matmul_alone<T: Real>(
     }
 }
 
+/// Rows of the smaller parts of a product of so many: one of as many rows rounds each of them as the whole does.
+pub fn part_len(rows: usize) -> usize {
+    rows / rows.div_ceil(TILE).max(1)
+}
+
 /// Makes one small product on this thread and no other, so that the kernel reserves here and now whatever it wants to have on a
 /// thread.
 pub fn warm_up() {

@@ -8,11 +8,14 @@
 //! A batch of $b$ histories is one product of $2nrb$ operations. No user is stored: any list of known items can be
 //! scored, and item $j_l$'s share of item $j$'s score is exactly $w_l \langle P_R[j_l], P_L[j] \rangle$.
 
+mod best;
+
 use faer::{Accum, MatMut, MatRef};
 use rayon::prelude::*;
 
 use super::array::Array;
 use super::batch::check_history;
+use super::bounded_scan::{Added, LazyScan};
 use super::lag_weights::LagWeights;
 use super::quantization::{self, Quantization};
 use super::tensors::{Shares, StoredTensors, Tensor, TensorError, TensorType};
@@ -21,6 +24,7 @@ use super::{Recommender, Similarities, UserData};
 use crate::interactions::ItemIndex;
 use crate::linalg::dense::{matmul, matmul_alone};
 use crate::prepare::History;
+use crate::ranking::Scored;
 
 /// Item factors and lag weights: everything a linear model needs to score.
 #[derive(Clone, Debug)]
@@ -35,6 +39,8 @@ pub struct FoldIn {
     quantization: Quantization,
     /// What training found by itself.
     learned: Vec<(&'static str, f64)>,
+    /// The left factor in eight bits, once it is worth it.
+    scan: LazyScan,
 }
 
 /// Names of the factors in files: the left one and, where it differs, the right one.
@@ -106,6 +112,7 @@ impl FoldIn {
             weights,
             quantization: Quantization::None,
             learned: Vec::new(),
+            scan: LazyScan::default(),
         })
     }
 
@@ -295,10 +302,27 @@ impl Recommender for FoldIn {
         Scores::Dense(self.score_alone(history, &mut workspace.dense, &mut workspace.features))
     }
 
+    fn best_one(
+        &self,
+        history: History<'_>,
+        n: usize,
+        is_allowed: &dyn Fn(ItemIndex) -> bool,
+        workspace: &mut Workspace,
+    ) -> Option<Vec<Scored>> {
+        check_history(self.num_items, history);
+        let Workspace { dense, features, own, .. } = workspace;
+        let nothing = Added { sums: &[], touched: &[] };
+        self.best_alone(history, (n, is_allowed), nothing, (dense, features, own))
+    }
+
+    fn make_ready(&self) {
+        self.make_scan();
+    }
+
     fn memory_bytes(&self) -> usize {
         let weights = self.weights.by_lag().map_or(0, size_of_val);
         let copies = if self.shares_a_factor() { 1 } else { 2 };
-        size_of_val(&*self.right) * copies + weights
+        size_of_val(&*self.right) * copies + weights + self.scan.num_bytes()
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {

@@ -27,6 +27,7 @@ pub const DEFAULT_MODEL: &str = DSatfConfig::NAME;
 
 mod array;
 mod batch;
+mod bounded_scan;
 mod company;
 mod d_satf;
 mod ease;

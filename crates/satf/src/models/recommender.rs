@@ -12,6 +12,7 @@ use crate::counts::Counts;
 use crate::factorize::Plan;
 use crate::interactions::ItemIndex;
 use crate::prepare::{Histories, History};
+use crate::ranking::Scored;
 
 /// A fitted model: scores the whole catalogue for any list of known items. No stored user is needed.
 ///
@@ -44,6 +45,26 @@ pub trait Recommender: Send + Sync {
         self.score_batch(&[history], scores);
         Scores::Dense(scores)
     }
+
+    /// The `n` best allowed items after a history, as the scores of [`Recommender::score_one`] have them to the bit, if the model finds them
+    /// without scoring the whole catalogue. `None` if it does not, for this history or at all: then all items have to be scored.
+    ///
+    /// `is_allowed` is asked of items that may be among the best. Scores that were not computed are known to be finite.
+    ///
+    /// # Panics
+    /// If an item is outside the catalogue.
+    fn best_one(
+        &self,
+        _history: History<'_>,
+        _n: usize,
+        _is_allowed: &dyn Fn(ItemIndex) -> bool,
+        _workspace: &mut Workspace,
+    ) -> Option<Vec<Scored>> {
+        None
+    }
+
+    /// Makes what [`Recommender::best_one`] needs, which otherwise is made when it has been asked a few times: for a program that will be asked often.
+    fn make_ready(&self) {}
 
     /// Whether [`Recommender::score_one`] touches few items and gives [`Scores::Sparse`]: then many histories are best scored one by
     /// one too.

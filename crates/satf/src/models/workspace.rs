@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use super::bounded_scan::Added;
 use crate::interactions::ItemIndex;
 
 /// Room for the scores of one history at a time, kept from one to the next: one per thread that recommends.
@@ -109,6 +110,12 @@ impl SparseSums {
     /// All sums.
     pub(super) fn sums(&self) -> &[f64] {
         &self.sums
+    }
+
+    /// All sums, and the items where they may differ from 0, each once.
+    pub(super) fn added(&mut self) -> Added<'_> {
+        self.settle();
+        Added { sums: &self.sums, touched: &self.touched }
     }
 
     /// The sums as scores, in single precision.

@@ -150,6 +150,11 @@ impl Sieve {
         self.only.as_ref().map(|(items, _)| items.as_slice())
     }
 
+    /// Whether scores stay as they are and hardly any item is left out: then the best items are found among the best of all.
+    pub(super) fn is_plain(&self) -> bool {
+        self.changed.is_empty() && self.only.is_none()
+    }
+
     /// The items whose scores change, ascending.
     pub(super) fn changed(&self) -> &[ItemIndex] {
         &self.changed

@@ -274,9 +274,17 @@ impl<'m> Prepared<'m> {
         if self.model.num_items() == 0 {
             return Ok(Vec::new());
         }
+        let sieve = self.sieve.of(&history);
+        if self.sieve.is_plain() {
+            let is_allowed = |item| sieve.allows(item);
+            if let Some(list) = self.model.recommender().best_one(history, self.n, &is_allowed, workspace) {
+                let ranked = |scored: Scored| Ranked { scored, plain: scored.score };
+                return Ok(list.into_iter().map(ranked).collect());
+            }
+        }
         let scores = self.model.recommender().score_one(history, workspace);
         self.model.check_scores(&scores)?;
-        Ok(best(&self.sieve.of(&history), scores, self.n))
+        Ok(best(&sieve, scores, self.n))
     }
 
     fn rank_many(&self, histories: &[History<'_>]) -> Result<Vec<Vec<Ranked>>, RecommendError> {

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use hashbrown::{DefaultHashBuilder, HashSet};
 
+pub(crate) use self::nameless_file::nameless_file;
+
 use self::gathered::UNKNOWN;
 use self::grouping::Grouping;
 use super::columns::{Columns, Role, Wanted};

@@ -12,6 +12,7 @@ use crate::models::item_rows::{ItemRows, RowNames};
 use crate::models::tensors::{Shares, StoredTensors, Tensor, TensorError};
 use crate::models::{Quantization, Recommender, Scores, Similarities, SparseSums, UserData, Workspace};
 use crate::prepare::History;
+use crate::ranking::Scored;
 
 /// The scaled memory and, unless the balance leaves it out, the core in factors.
 #[derive(Clone, Debug)]
@@ -142,6 +143,27 @@ impl Recommender for DSatf {
                 add(sparse, scores);
                 Scores::Dense(scores)
             }
+        }
+    }
+
+    fn best_one(
+        &self,
+        history: History<'_>,
+        n: usize,
+        is_allowed: &dyn Fn(ItemIndex) -> bool,
+        workspace: &mut Workspace,
+    ) -> Option<Vec<Scored>> {
+        let core = self.core.as_ref()?;
+        check_history(self.num_items(), history);
+        let Workspace { dense, features, sparse, own } = workspace;
+        sparse.begin(self.num_items());
+        self.memory.add_to(sparse, self.lag_weights.weighted(history));
+        core.best_alone(history, (n, is_allowed), sparse.added(), (dense, features, own))
+    }
+
+    fn make_ready(&self) {
+        if let Some(core) = &self.core {
+            core.make_scan();
         }
     }
 
