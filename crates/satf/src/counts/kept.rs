@@ -165,6 +165,11 @@ impl Counts {
         self.popularity.iter().filter(|&&count| count > 0).count()
     }
 
+    /// Number of sums of pairs that are kept, each 16 bytes of memory. Some may wait to be added up.
+    pub fn num_sums(&self) -> usize {
+        self.rows.iter().map(KeptRow::len).sum()
+    }
+
     /// Adds an event, wherever its time places it in the user's history.
     ///
     /// Costs as many steps as there are pairs with later events of the user, at most `window` for each of them, whatever else was

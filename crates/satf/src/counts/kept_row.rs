@@ -87,6 +87,11 @@ impl KeptRow {
         }
     }
 
+    /// How many changes and sums there are.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Every change and sum: other item, place, weight. Several may be of one sum.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, usize, i64)> {
         self.entries.iter().map(|&(key, weight)| (key.target(), key.place(), weight))
