@@ -43,7 +43,8 @@ impl Case {
 
     /// A log of the rows for which `keep` holds.
     fn write(&self, name: &str, keep: impl Fn(usize, &str) -> bool) {
-        let kept = self.rows.iter().enumerate().filter(|(at, row)| keep(*at, row)).map(|(_, row)| row.clone());
+        let kept =
+            self.rows.iter().enumerate().filter(|(at, row)| keep(*at, row)).map(|(_, row)| row.clone());
         let lines: Vec<String> = std::iter::once(HEADER.to_owned()).chain(kept).collect();
         fs::write(self.path(name), lines.join("\n") + "\n").unwrap();
     }
@@ -104,7 +105,10 @@ fn what_is_forgotten_was_never_there() {
     let users = format!("@{}", case.path("users.txt"));
     let items = "[\"item 7\", \"item 0\"]";
     let run = |more: &[&str]| {
-        satf(&[&["forget", &model, "--user", "u3", "--user", &users, "--item", items, "--json"], more].concat())
+        satf(
+            &[&["forget", &model, "--user", "u3", "--user", &users, "--item", items, "--json"], more]
+                .concat(),
+        )
     };
     let strict = run(&["--strict"]);
     assert!(strict.code == 1 && strict.stderr.contains("'nobody'"), "{}", strict.stderr);
@@ -143,27 +147,67 @@ fn what_cannot_be_done_is_said() {
     fs::write(case.path("ordered.csv"), "user,item\nu1,item 1\nu1,item 2\n").unwrap();
     let ordered = case.path("ordered.csv");
     for (arguments, code, part) in [
-        (vec!["train", "--update", &plain, &new], 1, "without statistics, so nothing is known of single events; hint: satf train LOG"),
+        (
+            vec!["train", "--update", &plain, &new],
+            1,
+            "without statistics, so nothing is known of single events; hint: satf train LOG",
+        ),
         (vec!["forget", &plain, "--user", "u1"], 1, "--with-statistics"),
         (vec!["forget", &model], 2, "--user"),
         (vec!["train", &old], 2, "--output"),
         (vec!["train", &old, "-o", "x.satf", "--with-statistics", "--ties", "file"], 2, "--ties shuffle"),
-        (vec!["train", &old, "-o", "x.satf", "--with-statistics", "--preset", "la-satf/amz-b"], 2, "the preset takes it from the file"),
+        (
+            vec!["train", &old, "-o", "x.satf", "--with-statistics", "--preset", "la-satf/amz-b"],
+            2,
+            "the preset takes it from the file",
+        ),
         (vec!["train", &old, "-o", "x.satf", "--with-statistics", "--leave-out", "1month"], 2, "--leave-out"),
-        (vec!["train", "--update", &model, &new, "--model", "mp"], 2, "--model mp: the model was trained with d-satf"),
+        (
+            vec![
+                "train",
+                &old,
+                "-o",
+                "x.satf",
+                "--with-statistics",
+                "--model",
+                "la-satf",
+                "--validate",
+                "1month",
+            ],
+            2,
+            "find num_iters first",
+        ),
+        (
+            vec!["train", "--update", &model, &new, "--model", "mp"],
+            2,
+            "--model mp: the model was trained with d-satf",
+        ),
         (vec!["train", "--update", &model, &new, "--seed", "1"], 2, "--seed 1: the model was trained with 0"),
         (vec!["train", "--update", &model, &new, "--ties", "basket"], 2, "--ties basket"),
         (vec!["train", "--update", &model, &new, "--quantize", "half"], 2, "--quantize half"),
-        (vec!["train", "--update", &model, &new, "--set", "window=6"], 2, "window = 6: the model was trained with another value (5)"),
+        (
+            vec!["train", "--update", &model, &new, "--set", "window=6"],
+            2,
+            "window = 6: the model was trained with another value (5)",
+        ),
         (vec!["train", "--update", &model, &new, "--set", "trend=1"], 2, "learned from the log"),
         (vec!["train", "--update", &model, &new, "--set", "windo=5"], 2, "did you mean 'window'"),
-        (vec!["train", "--update", &model, &ordered, "--order-is-time"], 1, "a log with times, and the new log has none"),
+        (
+            vec!["train", "--update", &model, &ordered, "--order-is-time"],
+            1,
+            "a log with times, and the new log has none",
+        ),
         (vec!["train", "--update", &model, &model], 1, "also read"),
         (vec!["train", "--update", &model, &new, "-o", &new], 1, "also read"),
         (vec!["train", "--update", &old, &new], 1, "not a satf model file"),
     ] {
         let outcome = satf(&arguments);
-        assert!(outcome.code == code && outcome.stderr.contains(part), "{arguments:?} {}: {}", outcome.code, outcome.stderr);
+        assert!(
+            outcome.code == code && outcome.stderr.contains(part),
+            "{arguments:?} {}: {}",
+            outcome.code,
+            outcome.stderr
+        );
         assert!(case.bytes("model.satf") == before, "{arguments:?}");
     }
     assert!(!Path::new("x.satf").exists());
@@ -189,7 +233,16 @@ fn a_log_without_times_is_updated_and_forgotten_from() {
     assert!(case.bytes("model.satf") == case.bytes("whole.satf"));
     satf(&["forget", &model, "--user", "7"]).succeeds();
     assert!(case.bytes("model.satf") == case.bytes("less.satf"));
-    let timed = satf(&["train", "--update", &model, &case.path("new.csv"), "--user-type", "string", "--item-type", "string"]);
+    let timed = satf(&[
+        "train",
+        "--update",
+        &model,
+        &case.path("new.csv"),
+        "--user-type",
+        "string",
+        "--item-type",
+        "string",
+    ]);
     assert!(timed.code == 1 && timed.stderr.contains("--order-is-time"), "{}", timed.stderr);
     // Ids of another type than before are an error, as in files that are read together, unless it is said.
     fs::write(case.path("texts.csv"), "user,item\nann,1\n").unwrap();
@@ -207,7 +260,11 @@ fn what_a_file_holds_about_users_is_said() {
     let (old, model) = (case.path("old.csv"), case.path("model.satf"));
     let trained = satf(&["train", &old, "-o", &model, "--with-statistics"]);
     let words = "the log itself: 700 events of 60 users, with ids and times";
-    assert!(trained.stderr.contains(words) && trained.stderr.contains("guard it like the log"), "{}", trained.stderr);
+    assert!(
+        trained.stderr.contains(words) && trained.stderr.contains("guard it like the log"),
+        "{}",
+        trained.stderr
+    );
     trained.succeeds();
     let inspected = satf(&["inspect", &model]).succeeds();
     assert!(inspected.contains(words) && inspected.contains("event_times"), "{inspected}");
@@ -232,7 +289,11 @@ fn hostile_files_are_refused() {
     satf(&["recommend", &model, "--history", "item 3"]).succeeds();
     for arguments in [vec!["train", "--update", &model, &new], vec!["forget", &model, "--user", "u1"]] {
         let outcome = satf(&arguments);
-        assert!(outcome.code == 1 && outcome.stderr.contains("do not match their checksum"), "{}", outcome.stderr);
+        assert!(
+            outcome.code == 1 && outcome.stderr.contains("do not match their checksum"),
+            "{}",
+            outcome.stderr
+        );
         assert!(case.bytes("model.satf") == changed);
     }
     for length in [whole.len() - 1, whole.len() - 1000] {
@@ -251,10 +312,12 @@ fn a_stop_leaves_the_old_model() {
     satf(&["train", &log, "-o", &model, "--with-statistics", "--set", "balance=0"]).succeeds();
     let before = fs::read(&model).unwrap();
     for wait in ["0.05", "0.2", "0.4"] {
-        let command = format!("'{SATF}' train --update '{model}' '{log}' & sleep {wait}; kill -INT $!; wait $!");
+        let command =
+            format!("'{SATF}' train --update '{model}' '{log}' & sleep {wait}; kill -INT $!; wait $!");
         Command::new("bash").args(["-mc", &command]).output().unwrap();
         let after = fs::read(&model).unwrap();
-        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names.len(), 2, "{names:?}");
         if after != before {
             // It was done by then: all of it.

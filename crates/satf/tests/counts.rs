@@ -317,7 +317,9 @@ fn events_of_hostile_files_are_checked_before_use() {
     assert!(Model::load(&path).is_err());
     for length in [events_at - 1, events_at, events_at + 8, whole.len() - 1] {
         fs::write(&path, &whole[..length]).unwrap();
-        assert!(Model::load(&path).is_err() && Model::load_copied(&path, &Registry::default(), 1 << 30).is_err());
+        assert!(
+            Model::load(&path).is_err() && Model::load_copied(&path, &Registry::default(), 1 << 30).is_err()
+        );
     }
 
     let old = blake3_of(&whole[events_at..]);
@@ -347,7 +349,8 @@ fn events_of_hostile_files_are_checked_before_use() {
     ];
     for (name, value, expected) in changes {
         let at = place(name);
-        let error = resealed(&|bytes: &mut Vec<u8>| bytes[at..at + value.len()].copy_from_slice(value)).unwrap_err();
+        let error =
+            resealed(&|bytes: &mut Vec<u8>| bytes[at..at + value.len()].copy_from_slice(value)).unwrap_err();
         assert!(error.contains(expected) && error.contains("hint: train again"), "{error}");
     }
     // Single bits: many still are a log, none makes a panic.

@@ -110,7 +110,13 @@ fn events_stay_in_their_file_unread() {
     model.save(&path).unwrap();
     let (size, with_events) = (std::fs::metadata(&path).unwrap().len(), growth(&path));
     assert!(size > plain + (45 << 20), "{size} bytes are too few for a test");
-    println!("{:.1} MiB of {:.1}, without events {:.1} of {:.1}", mebibytes(with_events), mebibytes(size), mebibytes(taken), mebibytes(plain));
+    println!(
+        "{:.1} MiB of {:.1}, without events {:.1} of {:.1}",
+        mebibytes(with_events),
+        mebibytes(size),
+        mebibytes(taken),
+        mebibytes(plain)
+    );
     assert!(with_events <= taken + (2 << 20), "{with_events} bytes, {taken} without events");
 }
 

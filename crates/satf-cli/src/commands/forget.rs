@@ -31,8 +31,10 @@ pub(crate) fn run(
     output.add_to(files).check()?;
     let model = load_with_statistics(&arguments.model, registry)?;
     let log = model.log()?;
-    let users = find(&Known { ids: log.users(), what: "user", is_strict: arguments.strict }, &arguments.user)?;
-    let items = find(&Known { ids: log.items(), what: "item", is_strict: arguments.strict }, &arguments.item)?;
+    let users =
+        find(&Known { ids: log.users(), what: "user", is_strict: arguments.strict }, &arguments.user)?;
+    let items =
+        find(&Known { ids: log.items(), what: "item", is_strict: arguments.strict }, &arguments.item)?;
     let left = log.without(|row| users.contains(&row.user.get()) || items.contains(&row.item.get()));
     let events = log.len() - left.len();
     let words = format!(

@@ -30,9 +30,7 @@ pub(super) struct Output {
 impl Output {
     pub(super) fn new(option: &'static str, model: &Path, output: Option<&Path>) -> Self {
         // To name the model itself is to say what happens anyway.
-        let is_model = |path: &Path| {
-            matches!((FileIdentity::of(path), FileIdentity::of(model)), (Ok(one), Ok(other)) if one == other)
-        };
+        let is_model = |path: &Path| matches!((FileIdentity::of(path), FileIdentity::of(model)), (Ok(one), Ok(other)) if one == other);
         let other = output.filter(|path| !is_model(path)).map(Path::to_owned);
         Output { option, model: model.to_owned(), other }
     }
@@ -66,7 +64,9 @@ impl Output {
             .and_then(|file| file.take(CHECKSUM.end as u64).read_to_end(&mut begin))
             .with_context(|| path.clone())?;
         if begin.get(CHECKSUM) != model.checksum().map(str::as_bytes) {
-            bail!("{path}: the model was changed meanwhile, and is left as it is; hint: run this command again");
+            bail!(
+                "{path}: the model was changed meanwhile, and is left as it is; hint: run this command again"
+            );
         }
         Ok(())
     }

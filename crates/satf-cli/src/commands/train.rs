@@ -132,6 +132,14 @@ fn check_training(arguments: &TrainArguments, choice: &Choice) -> anyhow::Result
     if let (Some(patience), None) = (arguments.patience, choice.entry.iterations_key()) {
         misuse!("--patience {patience}: {} is not trained in iterations; hint: leave it out", choice.label);
     }
+    let keeps = arguments.with_statistics || arguments.update.is_some();
+    if let (true, Some(offset), Some(key)) = (keeps, arguments.validate, choice.entry.iterations_key()) {
+        misuse!(
+            "--validate {offset}: {} would find {key} on it, and a model with statistics is trained again with the keys it was given; hint: \
+             find {key} first, and give it with --set",
+            choice.label
+        );
+    }
     super::check_checkpoints(arguments.checkpoints.as_deref(), std::iter::once(choice.entry.name))
 }
 

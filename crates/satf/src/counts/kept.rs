@@ -21,7 +21,9 @@ use crate::prepare::Histories;
 #[non_exhaustive]
 pub enum CountsError {
     /// The sums have no room for so many.
-    #[error("{events} events are more than the sums of pairs have room for, which with a window of {window} is {most}")]
+    #[error(
+        "{events} events are more than the sums of pairs have room for, which with a window of {window} is {most}"
+    )]
     TooManyEvents {
         /// How many there would be.
         events: usize,
@@ -392,8 +394,12 @@ mod tests {
         counts.add(1, 1, Timestamp(1)).unwrap();
         counts.num_events = super::super::MOST_EVENTS;
         let error = counts.add(1, 2, Timestamp(2)).unwrap_err();
-        assert_eq!(error.to_string(), "4294967296 events are more than the sums of pairs have room for, which with a window of 50 is 4294967295");
-        let error = Counts::default().merge(&counts).and_then(|()| counts.clone().merge(&counts)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "4294967296 events are more than the sums of pairs have room for, which with a window of 50 is 4294967295"
+        );
+        let error =
+            Counts::default().merge(&counts).and_then(|()| counts.clone().merge(&counts)).unwrap_err();
         assert!(matches!(error, CountsError::TooManyEvents { window: 50, .. }));
         // A wide window has pairs of more positions.
         assert_eq!(check_room(1 << 28, 1 << 17), Ok(()));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Clock, Id, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex, shortest_integer};
+use super::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
 
 /// Two logs of which one has times and the other only an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,19 +70,12 @@ impl Ids {
             return (Ids::Integers(all), ranks);
         }
         let parts = [self, other].map(|ids| ids.iter().map(|id| id.to_string().into()).collect());
-        let mut all: Vec<Box<str>> = parts.iter().flat_map(|part: &Vec<Box<str>>| part.iter().cloned()).collect();
+        let mut all: Vec<Box<str>> =
+            parts.iter().flat_map(|part: &Vec<Box<str>>| part.iter().cloned()).collect();
         all.sort_unstable();
         all.dedup();
         let ranks = parts.each_ref().map(|ids| ranks(ids, &all));
         (Ids::Texts(all), ranks)
-    }
-
-    /// Whether a text may be the id of an integer catalogue.
-    pub fn takes(&self, id: Id<'_>) -> bool {
-        match (self, id) {
-            (Ids::Integers(_), Id::Text(text)) => shortest_integer(text.as_bytes()).is_some(),
-            _ => true,
-        }
     }
 }
 
@@ -109,7 +102,6 @@ mod tests {
         assert_eq!(log(&texts).joined(&log(&numbers)).unwrap(), log(&[texts, numbers].concat()));
         let joined = log(&numbers).joined(&log(&texts)).unwrap();
         assert_eq!(**joined.users(), Ids::Texts(vec!["7".into(), "x".into()]));
-        assert!(log(&numbers).users().takes(Id::Text("8")) && !log(&numbers).users().takes(Id::Text("x")));
     }
 
     #[test]

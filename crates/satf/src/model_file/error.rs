@@ -102,13 +102,17 @@ pub enum ModelFileError {
 #[non_exhaustive]
 pub enum StatisticsError {
     /// The model was trained without them.
-    #[error("the model was trained without statistics; hint: train it again with FitOptions::with_statistics")]
+    #[error(
+        "the model was trained without statistics; hint: train it again with FitOptions::with_statistics"
+    )]
     None,
     /// The model was read into memory, and they were left in its file.
     #[error("the model was read into memory without its statistics; hint: Model::load leaves them at hand")]
     NotLoaded,
     /// They are not what was written.
-    #[error("the statistics of the model do not match their checksum: the file is damaged; hint: copy it again, or train again")]
+    #[error(
+        "the statistics of the model do not match their checksum: the file is damaged; hint: copy it again, or train again"
+    )]
     Checksum,
     /// An array that is not what it should be.
     #[error("the statistics of the model: {0}; hint: train again")]

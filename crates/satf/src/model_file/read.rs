@@ -9,8 +9,8 @@ use std::sync::Arc;
 use memmap2::Mmap;
 
 use super::safetensors::Header;
-use super::{CHECKSUM_AT, CHECKSUM_DIGITS, FORMAT, FORMAT_VERSION, HEADER_START};
 use super::statistics::{NAMES, StoredEvents};
+use super::{CHECKSUM_AT, CHECKSUM_DIGITS, FORMAT, FORMAT_VERSION, HEADER_START};
 use super::{Events, Manifest, ModelFileError, catalog, foreign};
 use crate::byte_size::ByteSize;
 use crate::interactions::Ids;
@@ -138,7 +138,9 @@ fn parse(
             Some(Events::InFile(StoredEvents::new(file, values_at, events)))
         }
         (true, false) => Some(Events::Elsewhere),
-        _ => return Err(invalid("its manifest and its arrays differ in whether it has statistics".to_owned())),
+        _ => {
+            return Err(invalid("its manifest and its arrays differ in whether it has statistics".to_owned()));
+        }
     };
     let entry = registry.find(&manifest.model).map_err(|error| ModelFileError::UnknownModel {
         path: path.to_owned(),

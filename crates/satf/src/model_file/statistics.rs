@@ -45,11 +45,8 @@ pub(crate) struct StoredEvents {
     tensors: Vec<LastTensor>,
 }
 
-const USERS: Names = Names {
-    integers: "event_user_ids",
-    bytes: "event_user_id_bytes",
-    offsets: "event_user_id_offsets",
-};
+const USERS: Names =
+    Names { integers: "event_user_ids", bytes: "event_user_id_bytes", offsets: "event_user_id_offsets" };
 const OFFSETS: &str = "event_offsets";
 const ITEMS: &str = "event_items";
 const TIMES: &str = "event_times";
@@ -153,11 +150,7 @@ impl Events {
     }
 
     /// The events as a log.
-    pub(crate) fn log(
-        &self,
-        kept: &KeptEvents,
-        catalog: &Arc<Ids>,
-    ) -> Result<Interactions, StatisticsError> {
+    pub(crate) fn log(&self, kept: &KeptEvents, catalog: &Arc<Ids>) -> Result<Interactions, StatisticsError> {
         match self {
             Events::Here(histories) => Ok(histories.to_log()),
             Events::InFile(stored) => stored.log(kept, catalog),

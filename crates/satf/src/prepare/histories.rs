@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::interactions::{
-    Clock, History, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex,
-};
+use crate::interactions::{Clock, History, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
 
 /// The diagonal of the popularity debiasing $D$: $d_j = c_j^{(s-1)/2}$ for counts $c_j$ and scaling $s$; 0 for an item
 /// without events.
