@@ -296,7 +296,7 @@ fn an_order_without_times_is_kept_as_one() {
 fn events_of_hostile_files_are_checked_before_use() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.satf");
-    let events: Vec<Event> = (0..60).map(|at| ((at % 4) as u8, (at * at % 9) as u8, at / 20)).collect();
+    let events: Vec<Event> = (0..60).map(|at| ((at % 4) as u8, (at * 7 % 9) as u8, at / 20)).collect();
     let options = FitOptions { with_statistics: true, ..options() };
     let whole = bytes(&Model::fit_with(&log(&events), &options, &()).unwrap());
     let header_length = u64::from_le_bytes(whole[..8].try_into().unwrap()) as usize;
