@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Command::Stats(options) => commands::stats::run(options, &terminal),
         Command::Evaluate(options) => commands::evaluate::run(options, &registry, &terminal),
         Command::Train(options) => commands::train::run(options, &registry, &terminal),
+        Command::Forget(options) => commands::forget::run(options, &registry, &terminal),
         Command::Recommend(options) => commands::recommend::run(options, &registry, &terminal),
         Command::Similar(options) => commands::similar::run(options, &registry, &terminal),
         Command::Inspect(options) => commands::inspect::run(options, &registry, &terminal),

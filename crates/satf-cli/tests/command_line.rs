@@ -17,6 +17,7 @@ fn every_command_has_help_with_an_example() {
         "stats",
         "evaluate",
         "train",
+        "forget",
         "recommend",
         "similar",
         "inspect",

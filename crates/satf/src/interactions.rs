@@ -12,6 +12,7 @@
 mod history;
 mod history_view;
 mod ids;
+mod join;
 mod mixer;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub use history::OwnedHistory;
 pub use history_view::History;
 pub(crate) use ids::shortest_integer;
 pub use ids::{AsId, Id, Ids, OwnedId};
+pub use join::MixedClocks;
 pub(crate) use mixer::{Mixer, event_hash};
 
 /// A user, as the rank of its id among all users of a log.

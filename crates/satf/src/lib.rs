@@ -86,11 +86,13 @@ pub use recommend::{
 // Every error that a function of this crate returns, for whoever tells them apart.
 #[doc(no_inline)]
 pub use {
+    counts::CountsError,
     data::{DataError, HistoryTextError},
     evaluate::{EvaluateError, MergeError, OrderError, PerEventError},
     experiment::{ExperimentError, SettingsError},
     generate::GenerateError,
-    model_file::ModelFileError,
+    interactions::MixedClocks,
+    model_file::{ModelFileError, StatisticsError},
     models::{ConfigError, ModelError, TensorError, UnknownPreset},
     monitor::Cancelled,
     prepare::{OffsetError, SplitError},

@@ -6,11 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What can be asked of the command line, as it reads in a message.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "satf prepare",
     "satf stats",
     "satf evaluate",
     "satf train",
+    "satf forget",
     "satf recommend",
     "satf similar",
     "satf inspect",

@@ -94,6 +94,32 @@ fn sparse_rows_stay_in_their_file() {
     check(&pairs(40_000, 8_000, 100), 50 << 20);
 }
 
+/// Who recommends does not need the events: neither for the checksum nor for anything else are they read.
+#[test]
+fn events_stay_in_their_file_unread() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.satf");
+    let sequences: Vec<Vec<u32>> =
+        (0..100_000u32).map(|user| (0..40).map(|at| (user * 31 + at * at) % 500).collect()).collect();
+    let histories = Histories::from_sequences(500, &sequences);
+    let configured = Configured::new(TransitionsConfig::default()).unwrap();
+    let mut model = Model::train(&configured, &histories, &()).unwrap();
+    model.save(&path).unwrap();
+    let (plain, taken) = (std::fs::metadata(&path).unwrap().len(), growth(&path));
+    model.keep_statistics(histories);
+    model.save(&path).unwrap();
+    let (size, with_events) = (std::fs::metadata(&path).unwrap().len(), growth(&path));
+    assert!(size > plain + (45 << 20), "{size} bytes are too few for a test");
+    println!(
+        "{:.1} MiB of {:.1}, without events {:.1} of {:.1}",
+        mebibytes(with_events),
+        mebibytes(size),
+        mebibytes(taken),
+        mebibytes(plain)
+    );
+    assert!(with_events <= taken + (2 << 20), "{with_events} bytes, {taken} without events");
+}
+
 #[test]
 #[ignore = "files of 1 GiB, and the memory to make them"]
 fn a_file_of_a_gibibyte() {

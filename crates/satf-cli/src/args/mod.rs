@@ -16,7 +16,7 @@ pub(crate) use evaluation::{
 };
 pub(crate) use log::{GenerateArguments, LogArguments, OrderArguments, PrepareArguments, StatsArguments};
 pub(crate) use model_file::{
-    FallbackArgument, InspectArguments, RecommendArguments, SimilarArguments, TrainArguments,
+    FallbackArgument, ForgetArguments, InspectArguments, RecommendArguments, SimilarArguments, TrainArguments,
 };
 pub(crate) use search::{SearchArguments, TuneArguments, TuneCommand};
 #[cfg(feature = "serve")]
@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Evaluate(EvaluateArguments),
     /// Train a model on a whole log and save it to a file
     Train(TrainArguments),
+    /// Take users and items out of a model, as if they had never been in its log
+    Forget(ForgetArguments),
     /// Recommend what comes next, for one history or for millions
     Recommend(RecommendArguments),
     /// Show the items most similar to an item (`recommend` shows what comes after it)

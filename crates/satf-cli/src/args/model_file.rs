@@ -16,15 +16,27 @@ use super::values::{Listed, length, parse_boost, parse_listed, parse_recommendat
   satf train log.parquet -o shop.satf
   satf train log.parquet --model transitions --set window=5 -o shop.satf
   satf train amz-beauty.csv.gz --preset la-satf/amz-b --validate 3weeks --quantize half -o beauty.satf
+  satf train log.parquet --with-statistics -o shop.satf
+  satf train --update shop.satf today.csv
 
 The model learns from the whole log. --validate first trains without the newest part and scores the model on it; iterative
-training stops at its best. Then the model learns from the whole log.")]
+training stops at its best. Then the model learns from the whole log.
+
+With --with-statistics the file also holds the log itself, ids of users included. Then --update adds a new log to it and
+trains again with the same keys: the file is, byte for byte, what training on both logs gives. `satf forget` takes users and
+items out in the same way.")]
 pub(crate) struct TrainArguments {
     #[command(flatten)]
     pub(crate) log: LogArguments,
-    /// The model file to write
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    /// The model file to write [default with --update: that model]
+    #[arg(short, long, value_name = "FILE", required_unless_present = "update")]
+    pub(crate) output: Option<PathBuf>,
+    /// Keep the log in the model file, so that the model can be updated and made to forget
+    #[arg(long, conflicts_with = "leave_out")]
+    pub(crate) with_statistics: bool,
+    /// A model with statistics to which the log is added, trained again with its own keys
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["preset", "leave_out"])]
+    pub(crate) update: Option<PathBuf>,
     /// The model [default: d-satf]
     #[arg(short, long, value_name = "MODEL", conflicts_with = "preset", help_heading = "Models")]
     pub(crate) model: Option<String>,
@@ -41,8 +53,8 @@ pub(crate) struct TrainArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Models")]
     pub(crate) memory: Option<u64>,
     /// Item factors in fewer bytes: half, or int8 [default: none, single precision]
-    #[arg(long, value_name = "KIND", default_value = "none", hide_default_value = true, value_parser = str::parse::<Quantization>, help_heading = "Models")]
-    pub(crate) quantize: Quantization,
+    #[arg(long, value_name = "KIND", value_parser = str::parse::<Quantization>, help_heading = "Models")]
+    pub(crate) quantize: Option<Quantization>,
     /// Measure the model on the newest part of the log first, such as 3weeks
     #[arg(long, value_name = "OFFSET")]
     pub(crate) validate: Option<Offset>,
@@ -61,9 +73,40 @@ pub(crate) struct TrainArguments {
     /// Longest history that order-aware models look at
     #[arg(long, value_name = "K", value_parser = length())]
     pub(crate) max_len: Option<usize>,
-    /// Seed for everything random
-    #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = seed())]
-    pub(crate) seed: u64,
+    /// Seed for everything random [default: 0]
+    #[arg(long, value_name = "SEED", value_parser = seed())]
+    pub(crate) seed: Option<u64>,
+    /// Write JSON to stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    group = clap::ArgGroup::new("forgotten").required(true).multiple(true).args(["user", "item"]),
+    after_help = "Examples:
+  satf forget shop.satf --user ann,bob
+  satf forget shop.satf --user @deleted.txt --item \"gas canister\" -o clean.satf
+
+The model is trained again, with its own keys, on the log that its file holds (`satf train --with-statistics`), without the
+events of these users and items. The file is, byte for byte, what training without them gives. Ids are separated by commas,
+a JSON list, or @FILE with one id per line.")]
+pub(crate) struct ForgetArguments {
+    /// A model file with statistics
+    #[arg(value_name = "MODEL")]
+    pub(crate) model: PathBuf,
+    /// Users whose events are forgotten; may be repeated
+    #[arg(long, value_name = "USERS", action = ArgAction::Append, value_parser = OsStringValueParser::new().try_map(parse_listed))]
+    pub(crate) user: Vec<Listed>,
+    /// Items whose events are forgotten; may be repeated
+    #[arg(long, value_name = "ITEMS", action = ArgAction::Append, value_parser = OsStringValueParser::new().try_map(parse_listed))]
+    pub(crate) item: Vec<Listed>,
+    /// The model file to write [default: MODEL]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Make ids that the model does not know an error instead of a warning
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Write JSON to stdout
     #[arg(long)]
     pub(crate) json: bool,

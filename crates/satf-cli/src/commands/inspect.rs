@@ -53,7 +53,7 @@ pub(crate) fn run(
             .collect();
         return table::print_json(&json!({
             "file": super::path_to_json(&arguments.model), "bytes": bytes, "manifest": model.manifest(), "tensors": tensors,
-            "lag_weights": weights, "learned": model.learned(), "user_data": model.recommender().user_data(),
+            "lag_weights": weights, "learned": model.learned(), "user_data": model.user_data(),
         }));
     }
     let mut text = describe(&model, bytes);
@@ -113,7 +113,7 @@ fn describe(model: &Model, bytes: u64) -> String {
         ("users", table::count(dataset.users)),
         ("items", table::count(dataset.items)),
         ("rows", table::count(dataset.rows)),
-        ("holds about users", held_of_users(model.recommender().user_data())),
+        ("holds about users", held_of_users(model.user_data())),
     ];
     if let Some(statistics) = &dataset.statistics {
         let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "none".to_owned());
@@ -190,6 +190,10 @@ pub(super) fn held_of_users(user_data: UserData) -> String {
         UserData::Histories { histories } => {
             let histories = table::count(histories);
             format!("the items of {histories} whole histories, without user ids, times and order")
+        }
+        UserData::Events { users, events } => {
+            let (users, events) = (table::count(users), table::count(events));
+            format!("the log itself: {events} events of {users} users, with ids and times")
         }
     }
 }

@@ -219,7 +219,7 @@ impl FilterItems<'_> {
 
 /// Ids between commas, in a JSON list, or in the lines of `@FILE`, of which blank ones do not count. Spaces around ids are for the
 /// catalogue to judge.
-fn split(option: &str, list: &Listed) -> anyhow::Result<Vec<String>> {
+pub(super) fn split(option: &str, list: &Listed) -> anyhow::Result<Vec<String>> {
     let list = match list {
         Listed::Here(list) => list,
         Listed::File(path) => {

@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod evaluate;
 pub(crate) mod experiment;
 pub(crate) mod files;
+pub(crate) mod forget;
 pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod models;
@@ -24,6 +25,7 @@ pub(crate) mod tune;
 
 mod items;
 mod protocol;
+mod statistics;
 
 use std::path::Path;
 
@@ -43,14 +45,22 @@ use crate::{escape, hints, table};
 
 /// Reads the log a command was given and says what was skipped.
 fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions, ReadReport)> {
+    read_as(log, &log.read_options(), terminal)
+}
+
+/// The same with other options.
+fn read_as(
+    log: &LogArguments,
+    options: &ReadOptions,
+    terminal: &Terminal,
+) -> anyhow::Result<(Interactions, ReadReport)> {
     Files::of_log(log).check_distinct()?;
-    let options = log.read_options();
     if let Some(format) = options.format {
-        check_reading(&options, &log.files.iter().map(|path| (path.as_path(), format)).collect::<Vec<_>>())?;
+        check_reading(options, &log.files.iter().map(|path| (path.as_path(), format)).collect::<Vec<_>>())?;
     }
-    let (interactions, report) = read_log(&log.files, &options, terminal)?;
+    let (interactions, report) = read_log(&log.files, options, terminal)?;
     let files: Vec<_> = report.files.iter().map(|file| (file.path.as_path(), file.format)).collect();
-    check_reading(&options, &files)?;
+    check_reading(options, &files)?;
     for file in &report.files {
         if let Some(row) = &file.doubtful_first_row {
             warn_of_first_row(&file.path, row);

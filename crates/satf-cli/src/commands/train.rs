@@ -2,21 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
 use satf::evaluate::{EvaluateOptions, Measure, Metric, evaluate};
 use satf::experiment::{Choice, Recorder, SharedKeys, Validated, Validation, Warning, fit_with_validation};
+use satf::interactions::Interactions;
 use satf::model_file;
 use satf::models::{DEFAULT_MODEL, Quantization, Registry, UserData};
 use satf::monitor::{Monitor, check_cancelled};
 use satf::prepare::{Offset, Partition, Split, SplitScheme, Statistics, TiePolicy, Timeline};
 use satf::recommend::Model;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::files::Files;
 use super::inspect::{held_of_users, is_rehearsed, settled, short};
 use super::settings::configure;
+use super::statistics::{Output, joined, load_with_statistics, plan_of_update, read_options_of};
 use crate::args::{ModelArguments, TrainArguments};
 use crate::misuse::{OnCommandLine, misuse};
 use crate::terminal::Terminal;
@@ -28,56 +31,150 @@ const METRIC: Metric = Metric { measure: Measure::Ndcg, cutoff: 10 };
 /// Iterations without improvement after which it ends.
 const PATIENCE: usize = 3;
 
+/// What is trained and how, whether the command line says so or the model that is updated.
+pub(super) struct Plan {
+    pub(super) choice: Choice,
+    pub(super) ties: TiePolicy,
+    pub(super) seed: u64,
+    pub(super) quantize: Quantization,
+    pub(super) with_statistics: bool,
+}
+
+/// The newest part of a log: whether it is left out, and whether the model is measured on it first.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Newest {
+    leave_out: Option<Offset>,
+    validate: Option<Offset>,
+    patience: Option<usize>,
+}
+
 pub(crate) fn run(
     arguments: &TrainArguments,
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
-    files(arguments).check_distinct()?;
+    if let Some(model) = &arguments.update {
+        return update(arguments, model, registry, terminal);
+    }
+    let output = arguments.output.as_deref().context("--output FILE is missing")?;
+    files(arguments).writing("--output", Some(output)).check_distinct()?;
     let preset = arguments.preset.as_deref().map(|name| registry.preset(name.trim()));
     let preset = preset.transpose().on_command_line()?;
     let protocol = preset.map(|preset| preset.protocol);
     let ties = arguments.ties.or(protocol.map(|protocol| protocol.ties)).unwrap_or_default();
+    if arguments.with_statistics && ties == TiePolicy::File {
+        misuse!(
+            "--with-statistics: the order of events with equal times must follow from the events themselves, or none could be added or \
+             forgotten, and {} takes it from the file; hint: add --ties shuffle",
+            if arguments.ties.is_some() { "--ties file" } else { "the preset" }
+        );
+    }
     let choice = choose(arguments, protocol.map(|protocol| protocol.max_len), registry)?;
-    if arguments.quantize != Quantization::None
+    let quantize = arguments.quantize.unwrap_or_default();
+    if quantize != Quantization::None
         && let Some(reason) = choice.configured.learner.never_quantized()
     {
-        misuse!("--quantize {}: {} cannot be quantized: {reason}", arguments.quantize.name(), choice.label);
+        misuse!("--quantize {}: {} cannot be quantized: {reason}", quantize.name(), choice.label);
     }
+    check_training(arguments, &choice)?;
+    let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
+    let seed = arguments.seed.unwrap_or_default();
+    let plan = Plan { choice, ties, seed, quantize, with_statistics: arguments.with_statistics };
+    let work = || {
+        files(arguments).writing("--output", Some(output)).check()?;
+        let (log, _) = super::read(&arguments.log, terminal)?;
+        let trained = learn(&log, plan, newest(arguments), terminal)?;
+        trained.write(output, terminal)?;
+        trained.report(output, arguments.json, json!({}), "")
+    };
+    work().map_err(|error| terminal.explain_stop(error))
+}
+
+/// Adds a log to a model.
+fn update(
+    arguments: &TrainArguments,
+    path: &Path,
+    registry: &Registry,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
+    let output = Output::new("--update", path, arguments.output.as_deref());
+    let files = || output.add_to(files(arguments));
+    files().check_distinct()?;
+    let model = load_with_statistics(path, registry)?;
+    let plan = plan_of_update(arguments, &model, registry)?;
+    check_training(arguments, &plan.choice)?;
+    let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
+    let work = || {
+        files().check()?;
+        let before = model.log()?;
+        let options = read_options_of(arguments.log.read_options(), &before);
+        let (new, _) = super::read_as(&arguments.log, &options, terminal)?;
+        let log = joined(&before, &new)?;
+        let (rows_before, rows_added) = (before.len(), new.len());
+        drop((before, new));
+        let trained = learn(&log, plan, newest(arguments), terminal)?;
+        output.check_unchanged(&model)?;
+        trained.write(output.path(), terminal)?;
+        let told = json!({ "rows_before": rows_before, "rows_added": rows_added });
+        let (added, before) = (table::count(rows_added), table::count(rows_before));
+        trained.report(output.path(), arguments.json, told, &format!("added {added} rows to {before}\n"))
+    };
+    work().map_err(|error| terminal.explain_stop(error))
+}
+
+fn newest(arguments: &TrainArguments) -> Newest {
+    let &TrainArguments { leave_out, validate, patience, .. } = arguments;
+    Newest { leave_out, validate, patience }
+}
+
+/// An error if an option means nothing to this model.
+fn check_training(arguments: &TrainArguments, choice: &Choice) -> anyhow::Result<()> {
     if let (Some(patience), None) = (arguments.patience, choice.entry.iterations_key()) {
         misuse!("--patience {patience}: {} is not trained in iterations; hint: leave it out", choice.label);
     }
-    super::check_checkpoints(arguments.checkpoints.as_deref(), std::iter::once(choice.entry.name))?;
-    let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
-    train(arguments, choice, ties, terminal).map_err(|error| terminal.explain_stop(error))
+    let keeps = arguments.with_statistics || arguments.update.is_some();
+    if let (true, Some(offset), Some(key)) = (keeps, arguments.validate, choice.entry.iterations_key()) {
+        misuse!(
+            "--validate {offset}: {} would find {key} on it, and a model with statistics is trained again with the keys it was given; hint: \
+             find {key} first, and give it with --set",
+            choice.label
+        );
+    }
+    super::check_checkpoints(arguments.checkpoints.as_deref(), std::iter::once(choice.entry.name))
 }
 
-fn train(
-    arguments: &TrainArguments,
-    mut choice: Choice,
-    ties: TiePolicy,
+/// A model that was trained, and how long it took.
+pub(super) struct Trained {
+    model: Model,
+    seconds: f64,
+}
+
+/// Learns from a log.
+pub(super) fn learn(
+    log: &Interactions,
+    plan: Plan,
+    newest: Newest,
     terminal: &Terminal,
-) -> anyhow::Result<()> {
-    files(arguments).check()?;
-    let (log, _) = super::read(&arguments.log, terminal)?;
-    let timeline = Timeline::new(&log, ties, arguments.seed);
+) -> anyhow::Result<Trained> {
+    let Plan { mut choice, ties, seed, quantize, with_statistics } = plan;
+    let timeline = Timeline::new(log, ties, seed);
     super::protocol::tell(Warning::of_ties(&timeline).as_slice());
-    let scheme = match (arguments.validate, arguments.leave_out) {
+    let scheme = match (newest.validate, newest.leave_out) {
         (None, None) => None,
         (Some(valid), Some(test)) => Some(SplitScheme::Calendar { valid, test }),
         (Some(test), None) | (None, Some(test)) => Some(SplitScheme::Holdout { test }),
     };
     let split = scheme.map(|scheme| Split::new(timeline.clone(), scheme)).transpose()?;
-    let validation = match (&split, arguments.validate) {
+    let validation = match (&split, newest.validate) {
         (Some(split), Some(offset)) => {
-            let is_last = arguments.leave_out.is_none();
+            let is_last = newest.leave_out.is_none();
             let partition = if is_last { split.test() } else { split.validation() };
             let partition = partition.with_context(|| format!("--validate {offset}"))?;
-            Some(validate(&mut choice, &partition, offset, arguments, terminal)?)
+            Some(validate(&mut choice, &partition, offset, newest.patience, quantize, terminal)?)
         }
         _ => None,
     };
-    let histories = match (&split, arguments.leave_out) {
+    let histories = match (&split, newest.leave_out) {
         (Some(split), Some(offset)) => split.test().with_context(|| format!("--leave-out {offset}"))?.train,
         _ => timeline.histories(),
     };
@@ -87,42 +184,67 @@ fn train(
     let mut model = Model::train(&choice.configured, &histories, &recorder)?;
     check_cancelled(terminal)?;
     let seconds = recorder.finish().earlier_seconds + start.elapsed().as_secs_f64();
-    model.set_dataset(arguments.seed, |dataset| {
+    model.set_dataset(seed, |dataset| {
         dataset.ties = Some(ties);
-        dataset.left_out = arguments.leave_out.map(|offset| offset.to_string());
-        dataset.statistics = Some(Statistics::of(&log));
+        dataset.left_out = newest.leave_out.map(|offset| offset.to_string());
+        dataset.statistics = Some(Statistics::of(log));
     });
     if let Some(validation) = validation {
         model.set_validation(validation);
     }
-    if arguments.quantize != Quantization::None {
-        model.quantize(arguments.quantize)?;
-        if arguments.validate.is_none() {
-            tracing::warn!("what --quantize {} costs is measured with --validate", arguments.quantize.name());
+    if quantize != Quantization::None {
+        model.quantize(quantize)?;
+        if newest.validate.is_none() {
+            tracing::warn!("what --quantize {} costs is measured with --validate", quantize.name());
         }
     }
-    model.save(&arguments.output)?;
-    terminal.wrote(&arguments.output);
-    terminal.finish();
-    warn_of_user_data(&model);
-    let bytes = fs::metadata(&arguments.output)?.len();
-    if arguments.json {
-        return table::print_json(&json!({
-            "output": super::path_to_json(&arguments.output),
-            "bytes": bytes,
-            "manifest": model.manifest(),
-            "user_data": model.recommender().user_data(),
-            "train_seconds": seconds,
-        }));
+    if with_statistics {
+        model.keep_statistics(histories);
     }
-    tracing::info!("trained in {seconds:.2} s");
-    table::print(&describe(&model, arguments, bytes))
+    Ok(Trained { model, seconds })
+}
+
+impl Trained {
+    /// A model that is what it should be already.
+    pub(super) fn unchanged(model: Model) -> Self {
+        Trained { model, seconds: 0.0 }
+    }
+
+    /// Writes the model and says what its file holds about users.
+    pub(super) fn write(&self, output: &Path, terminal: &Terminal) -> anyhow::Result<()> {
+        check_cancelled(terminal)?;
+        self.model.save(output)?;
+        terminal.wrote(output);
+        terminal.finish();
+        warn_of_user_data(&self.model);
+        Ok(())
+    }
+
+    /// Says what was trained, after what else there is to tell: as JSON, or in words.
+    pub(super) fn report(&self, output: &Path, json: bool, more: Value, words: &str) -> anyhow::Result<()> {
+        let Trained { model, seconds } = self;
+        let bytes = fs::metadata(output)?.len();
+        if json {
+            let mut report = json!({
+                "output": super::path_to_json(output),
+                "bytes": bytes,
+                "manifest": model.manifest(),
+                "user_data": model.user_data(),
+                "train_seconds": seconds,
+            });
+            if let (Some(report), Value::Object(more)) = (report.as_object_mut(), more) {
+                report.extend(more);
+            }
+            return table::print_json(&report);
+        }
+        tracing::info!("trained in {seconds:.2} s");
+        table::print(&format!("{words}{}", describe(model, output, bytes)))
+    }
 }
 
 fn files(arguments: &TrainArguments) -> Files {
     Files::of_log(&arguments.log)
         .reading("--config", arguments.config.as_ref())
-        .writing("--output", Some(&arguments.output))
         .keeping("--checkpoints", arguments.checkpoints.as_ref())
 }
 
@@ -132,19 +254,24 @@ fn choose(arguments: &TrainArguments, max_len: Option<usize>, registry: &Registr
         (None, None) => vec![DEFAULT_MODEL.to_owned()],
         (None, Some(_)) => Vec::new(),
     };
-    let asked = ModelArguments {
+    let asked = asked(arguments, model);
+    let shared = SharedKeys {
+        seed: arguments.seed.unwrap_or_default(),
+        max_len: arguments.max_len.or(max_len),
+        memory_bytes: arguments.memory,
+    };
+    configure(&asked, shared, registry)?.pop().context("one model to train")
+}
+
+/// The keys that are given for a model.
+pub(super) fn asked(arguments: &TrainArguments, model: Vec<String>) -> ModelArguments {
+    ModelArguments {
         model,
         preset: arguments.preset.iter().cloned().collect(),
         config: arguments.config.clone(),
         set: arguments.set.clone(),
         memory: arguments.memory,
-    };
-    let shared = SharedKeys {
-        seed: arguments.seed,
-        max_len: arguments.max_len.or(max_len),
-        memory_bytes: arguments.memory,
-    };
-    configure(&asked, shared, registry)?.pop().context("one model to train")
+    }
 }
 
 /// Trains without the newest part, keeps the best number of iterations for the model that follows, and says how good
@@ -153,21 +280,22 @@ fn validate(
     choice: &mut Choice,
     partition: &Partition,
     offset: Offset,
-    arguments: &TrainArguments,
+    patience: Option<usize>,
+    quantize: Quantization,
     terminal: &Terminal,
 ) -> anyhow::Result<model_file::Validation> {
     terminal.begin("validating", 0);
-    let validation = Validation::new(partition, METRIC, arguments.patience.unwrap_or(PATIENCE));
+    let validation = Validation::new(partition, METRIC, patience.unwrap_or(PATIENCE));
     let Validated { curve, best, model, mut evaluation } =
         fit_with_validation(&*choice.configured.learner, &validation, terminal)?;
     if let Some((best, _)) = best {
         super::protocol::tell(choice.last_was_best(best).as_slice());
         *choice = choice.with_iterations(best)?;
     }
-    if arguments.quantize != Quantization::None {
-        let name = arguments.quantize.name();
+    if quantize != Quantization::None {
+        let name = quantize.name();
         let quantized = model
-            .quantized(arguments.quantize)
+            .quantized(quantize)
             .map_err(|reason| anyhow::anyhow!("--quantize {name}: {}: {reason}", choice.entry.name))?;
         let single = evaluation.estimate(METRIC).value;
         let (options, items) = (EvaluateOptions::default(), partition.train.num_items());
@@ -189,13 +317,18 @@ fn validate(
 
 /// A file with more than sums in it wants to be guarded like the log.
 fn warn_of_user_data(model: &Model) {
-    let user_data = model.recommender().user_data();
-    if user_data != UserData::None {
-        tracing::warn!(
+    let user_data = model.user_data();
+    match user_data {
+        UserData::None => {}
+        UserData::Histories { .. } => tracing::warn!(
             "the file holds {}: anyone who knows part of a history can find the rest of it, so guard the file like the log; \
              other models keep nothing but sums over all users",
             held_of_users(user_data)
-        );
+        ),
+        UserData::Events { .. } => tracing::warn!(
+            "the file holds {}, so guard it like the log; without --with-statistics it would not",
+            held_of_users(user_data)
+        ),
     }
 }
 
@@ -216,7 +349,7 @@ fn describe_learned(model: &Model) -> Option<String> {
     Some(format!("{source}: {}", keys.join(", ")))
 }
 
-fn describe(model: &Model, arguments: &TrainArguments, bytes: u64) -> String {
+fn describe(model: &Model, output: &Path, bytes: u64) -> String {
     let manifest = model.manifest();
     let dataset = &manifest.dataset;
     let mut text = format!(
@@ -245,6 +378,6 @@ fn describe(model: &Model, arguments: &TrainArguments, bytes: u64) -> String {
             text.push_str(&format!("best after iteration {best}, so trained for as many"));
         }
     }
-    text.push_str(&format!("\nwritten to {} ({})", escape::path(&arguments.output), table::bytes(bytes)));
+    text.push_str(&format!("\nwritten to {} ({})", escape::path(output), table::bytes(bytes)));
     text
 }

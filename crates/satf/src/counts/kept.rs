@@ -1,36 +1,54 @@
 //! Counts that are kept: events come and go, and what is left is what would have been counted of the rest.
 
-use rayon::prelude::*;
+mod batch;
+mod group;
+mod ranked;
 
 use super::distance::{CLASSES, DistanceSums, class_of};
+use super::fixed_point::most_events;
 use super::kept_row::KeptRow;
-use super::pair_rows::PairRows;
-use super::row_counter::{BACK, FORTH, RowCounter};
+use super::row_counter::{BACK, FORTH};
 use super::vocabulary::Vocabulary;
 use super::{Counting, position_weights};
 use crate::interactions::{
-    AsId, Clock, Id, Ids, Interaction, Interactions, ItemIndex, OwnedId, Timestamp, UserIndex, event_hash,
+    AsId, Clock, Id, Interactions, ItemIndex, OwnedId, Timestamp, UserIndex, event_hash,
 };
+use crate::monitor::Cancelled;
 use crate::prepare::Histories;
-
-/// Most events that are counted together: their weights always fit the sums.
-pub const MOST_EVENTS: usize = 1 << 32;
 
 /// Why an event cannot be counted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CountsError {
-    /// The sums have no room for more.
-    #[error("{MOST_EVENTS} events are counted already, which is all that the sums have room for")]
-    TooManyEvents,
+    /// The sums have no room for so many.
+    #[error(
+        "{events} events are more than the sums of pairs have room for, which with a window of {window} is {most}"
+    )]
+    TooManyEvents {
+        /// How many there would be.
+        events: usize,
+        /// How far apart the items of a pair may be.
+        window: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// Two parts that were not counted in the same way.
-    #[error("counts made with {one} and counts made with {other} cannot be merged")]
+    #[error("counts made with {one} and counts made with {other} have nothing to do with each other")]
     OtherOptions {
         /// How these were counted.
         one: String,
         /// How the others were.
         other: String,
     },
+    /// Events that are to be taken away and were never counted.
+    #[error("{missing} of the events to take away are not among those counted; nothing was taken away")]
+    NotCounted {
+        /// How many.
+        missing: usize,
+    },
+    /// The caller asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }
 
 /// How events are counted. Counts made with different options have nothing to do with each other.
@@ -38,7 +56,8 @@ pub enum CountsError {
 pub struct CountsOptions {
     /// How far apart two positions of one history may be to be a pair, at least 1 (default 50).
     pub window: usize,
-    /// Exponent of the fall of a pair's weight with the position of its later item, at least 0 (default 0.1).
+    /// Exponent of the fall of a pair's weight with the position of its later item, at least 0 (default 0.1); what is below counts
+    /// as 0.
     pub user_power: f64,
     /// Seed of the order of one user's events with equal times (default 0).
     pub seed: u64,
@@ -59,8 +78,13 @@ impl CountsOptions {
 }
 
 /// What D-SATF counts of a log, kept so that it can be changed: events can be added in any order, taken away, and the counts of two logs
-/// merged. Whatever the way, equal events give equal counts, to the bit, and so does the model made of them
-/// ([`Model::of_counts`](crate::recommend::Model::of_counts)).
+/// merged or subtracted. Whatever the way, equal events give equal counts, to the bit, and so does the model made of them
+/// ([`Model::of_counts`](crate::recommend::Model::of_counts)). A model that was trained with
+/// [`FitOptions::with_statistics`](crate::recommend::FitOptions) keeps its events in its file, and gives them back as counts
+/// ([`Model::counts`](crate::recommend::Model::counts)).
+///
+/// Sums are integers in units of $2^{-18}$. They have room for fewer than $2^{32}$ events with a window up to 8,192 ([`MOST_EVENTS`](super::MOST_EVENTS)), and for
+/// $2^{45}$ divided by the window beyond that; more are refused.
 ///
 /// An event is placed where its time says. One user's events of the same time stand in the order of a seeded hash of the event itself, as
 /// under [`TiePolicy::Shuffle`](crate::prepare::TiePolicy::Shuffle). Besides the sums, every user's events are kept: a late event, or
@@ -88,9 +112,10 @@ pub struct Counts {
     users: Vocabulary,
     /// By user: what happened, in order.
     histories: Vec<Vec<(Timestamp, u32)>>,
-    /// By item: its pairs, and how often it occurs.
+    /// By item: its pairs, how often it occurs, and whose histories it may be in.
     rows: Vec<KeptRow>,
     popularity: Vec<u32>,
+    takers: Vec<Vec<u32>>,
     squares: [u128; CLASSES],
     distances: DistanceSums,
     /// By position, as far as histories reach.
@@ -114,25 +139,12 @@ impl Counts {
             histories: Vec::new(),
             rows: Vec::new(),
             popularity: Vec::new(),
+            takers: Vec::new(),
             squares: [0; CLASSES],
             distances: DistanceSums::new(options.window),
             weights: Vec::new(),
             num_events: 0,
         }
-    }
-
-    /// The counts of a whole log.
-    pub fn of(log: &Interactions, options: CountsOptions) -> Result<Self, CountsError> {
-        let mut counts = Counts::new(CountsOptions { clock: log.clock(), ..options });
-        counts.users.are_texts = matches!(**log.users(), Ids::Texts(_));
-        counts.items.are_texts = matches!(**log.items(), Ids::Texts(_));
-        let mut rows: Vec<Interaction> = log.rows().to_vec();
-        // By user and time: then nearly every event is the last of its history so far.
-        rows.par_sort_unstable_by_key(|row| (row.user, row.time, row.item));
-        for row in rows {
-            counts.add(log.users().get(row.user.get()), log.items().get(row.item.get()), row.time)?;
-        }
-        Ok(counts)
     }
 
     /// How events are counted.
@@ -155,25 +167,26 @@ impl Counts {
         self.popularity.iter().filter(|&&count| count > 0).count()
     }
 
+    /// Number of sums of pairs that are kept, each 16 bytes of memory. Some may wait to be added up.
+    pub fn num_sums(&self) -> usize {
+        self.rows.iter().map(KeptRow::len).sum()
+    }
+
     /// Adds an event, wherever its time places it in the user's history.
     ///
     /// Costs as many steps as there are pairs with later events of the user, at most `window` for each of them, whatever else was
     /// counted.
     pub fn add(&mut self, user: impl AsId, item: impl AsId, time: Timestamp) -> Result<(), CountsError> {
-        if self.num_events >= MOST_EVENTS {
-            return Err(CountsError::TooManyEvents);
-        }
+        self.check_room(1)?;
         let (user, item) = (self.user(user.as_id()), self.item(item.as_id()));
         let at = self.place_of(user, item, time);
         self.count_pairs(user, at, Change::Subtract);
         self.histories[user as usize].insert(at, (time, item));
-        let len = self.histories[user as usize].len();
-        if len > self.weights.len() {
-            self.weights = position_weights(self.options.user_power, len.next_power_of_two());
-        }
+        self.reach(self.histories[user as usize].len());
         self.count_pairs(user, at, Change::Add);
         self.popularity[item as usize] += 1;
         self.num_events += 1;
+        self.note_taker(user, item);
         Ok(())
     }
 
@@ -206,31 +219,27 @@ impl Counts {
     }
 
     /// Takes all events of an item away, as if there had never been one. Says how many there were.
+    ///
+    /// Only the histories of users who took it are looked at.
     pub fn forget_item(&mut self, item: impl AsId) -> usize {
         let Some(item) = self.items.find(item.as_id()) else { return 0 };
+        let mut users = std::mem::take(&mut self.takers[item as usize]);
+        users.sort_unstable();
+        users.dedup();
         let before = self.num_events;
-        for user in 0..self.histories.len() as u32 {
-            while let Some(at) = self.histories[user as usize].iter().rposition(|event| event.1 == item) {
-                self.remove_at(user, at);
-            }
+        for user in users {
+            let Some(first) = self.histories[user as usize].iter().position(|event| event.1 == item) else {
+                continue;
+            };
+            self.count_pairs(user, first, Change::Subtract);
+            let history = &mut self.histories[user as usize];
+            let len = history.len();
+            history.retain(|event| event.1 != item);
+            self.num_events -= len - history.len();
+            self.count_pairs(user, first, Change::Add);
         }
+        self.popularity[item as usize] = 0;
         before - self.num_events
-    }
-
-    /// Adds all events of other counts. A user may have events in both.
-    pub fn merge(&mut self, other: &Counts) -> Result<(), CountsError> {
-        if self.options != other.options {
-            let [one, other] = [self.options, other.options].map(|options| format!("{options:?}"));
-            return Err(CountsError::OtherOptions { one, other });
-        }
-        self.users.are_texts |= other.users.are_texts;
-        self.items.are_texts |= other.items.are_texts;
-        for (user, history) in other.histories.iter().enumerate() {
-            for &(time, item) in history {
-                self.add(other.users.id(user as u32), other.items.id(item), time)?;
-            }
-        }
-        Ok(())
     }
 
     /// Items and times of a user's events, the oldest first.
@@ -247,13 +256,7 @@ impl Counts {
 
     /// The events as a log: equal events give an equal log.
     pub fn to_log(&self) -> Interactions {
-        let (histories, clock) = (self.histories(), self.options.clock);
-        let rows = (0..histories.num_users() as u32).map(UserIndex).flat_map(|user| {
-            let events = histories.items_of(user).iter().zip(histories.times_of(user));
-            events.map(move |(&item, &time)| Interaction { user, item, time })
-        });
-        let rows = rows.collect();
-        Interactions::from_indexed(histories.users().clone(), histories.catalog().clone(), rows, clock)
+        self.histories().to_log()
     }
 
     /// The events as histories, users and items in the order of their ids.
@@ -269,20 +272,6 @@ impl Counts {
         Histories::from_ordered_rows(users.into(), items.into(), self.options.clock, rows)
     }
 
-    /// The kept pairs in the order of item ids.
-    pub(crate) fn ranked(&self) -> RankedCounts<'_> {
-        RankedCounts { counts: self, ranks: self.ranked_items().1 }
-    }
-
-    fn ranked_items(&self) -> (Ids, Ranks) {
-        let (ids, numbers) = self.items.ranked(|item| self.popularity[item as usize] > 0);
-        let mut of_number = vec![u32::MAX; self.items.len()];
-        for (rank, &number) in numbers.iter().enumerate() {
-            of_number[number as usize] = rank as u32;
-        }
-        (ids, Ranks { numbers, of_number })
-    }
-
     fn user(&mut self, id: Id<'_>) -> u32 {
         let user = self.users.number(id);
         if user as usize == self.histories.len() {
@@ -296,8 +285,35 @@ impl Counts {
         if item as usize == self.rows.len() {
             self.rows.push(KeptRow::default());
             self.popularity.push(0);
+            self.takers.push(Vec::new());
         }
         item
+    }
+
+    /// An error if so many more events are too many.
+    fn check_room(&self, more: usize) -> Result<(), CountsError> {
+        check_room(self.num_events.saturating_add(more), self.options.window)
+    }
+
+    /// Weights for histories of this length.
+    fn reach(&mut self, len: usize) {
+        if len > self.weights.len() {
+            self.weights = position_weights(self.options.user_power, len.next_power_of_two());
+        }
+    }
+
+    /// Remembers who took an item. Users whose events were taken away since are found out when there are too many of them.
+    fn note_taker(&mut self, user: u32, item: u32) {
+        let takers = &mut self.takers[item as usize];
+        if takers.last() == Some(&user) {
+            return;
+        }
+        takers.push(user);
+        if takers.len() > 2 * self.popularity[item as usize] as usize + MOST_STALE {
+            takers.sort_unstable();
+            takers.dedup();
+            takers.retain(|&user| self.histories[user as usize].iter().any(|event| event.1 == item));
+        }
     }
 
     /// Where an event belongs in the history of a user.
@@ -353,47 +369,56 @@ impl Counts {
     }
 }
 
+/// Users more than twice the events of an item that are remembered before those without one are found out.
+const MOST_STALE: usize = 16;
+
+/// An error if so many events are too many.
+fn check_room(events: usize, window: usize) -> Result<(), CountsError> {
+    let most = most_events(window);
+    if events > most { Err(CountsError::TooManyEvents { events, window, most }) } else { Ok(()) }
+}
+
 #[derive(Clone, Copy)]
 enum Change {
     Add,
     Subtract,
 }
 
-/// Items in the order of their ids.
-struct Ranks {
-    /// By rank.
-    numbers: Vec<u32>,
-    /// By number; those without an event have none.
-    of_number: Vec<u32>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Kept counts, seen in the order of item ids.
-pub(crate) struct RankedCounts<'a> {
-    counts: &'a Counts,
-    ranks: Ranks,
-}
-
-impl PairRows for RankedCounts<'_> {
-    fn num_items(&self) -> usize {
-        self.ranks.numbers.len()
+    #[test]
+    fn more_events_than_sums_have_room_for_are_refused() {
+        let mut counts = Counts::default();
+        counts.add(1, 1, Timestamp(1)).unwrap();
+        counts.num_events = super::super::MOST_EVENTS;
+        let error = counts.add(1, 2, Timestamp(2)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "4294967296 events are more than the sums of pairs have room for, which with a window of 50 is 4294967295"
+        );
+        let error =
+            Counts::default().merge(&counts).and_then(|()| counts.clone().merge(&counts)).unwrap_err();
+        assert!(matches!(error, CountsError::TooManyEvents { window: 50, .. }));
+        // A wide window has pairs of more positions.
+        assert_eq!(check_room(1 << 28, 1 << 17), Ok(()));
+        assert!(check_room((1 << 28) + 1, 1 << 17).is_err());
     }
 
-    fn count(&self, item: ItemIndex, row: &mut RowCounter) {
-        let kept = &self.counts.rows[self.ranks.numbers[item.get()] as usize];
-        for (target, place, weight) in kept.iter() {
-            let rank = self.ranks.of_number[target as usize];
-            // Pairs with an item that has no events left add up to nothing.
-            if rank != u32::MAX {
-                row.add(ItemIndex(rank), place, weight as u64);
+    #[test]
+    fn those_who_took_an_item_are_remembered_as_long_as_they_did() {
+        let mut counts = Counts::default();
+        for at in 0..1000 {
+            counts.add(at, 7, Timestamp(at)).unwrap();
+            counts.add(1, 7, Timestamp(-at)).unwrap();
+            if at != 1 {
+                counts.forget_user(at);
             }
         }
-    }
-
-    fn squares(&self) -> Option<[u128; CLASSES]> {
-        Some(self.counts.squares)
-    }
-
-    fn distances(&self) -> DistanceSums {
-        self.counts.distances.clone()
+        assert!(counts.takers[0].len() <= 2 * counts.popularity[0] as usize + MOST_STALE);
+        assert_eq!(counts.forget_item(7), 1001);
+        assert_eq!((counts.num_events(), counts.num_users(), counts.num_items()), (0, 0, 0));
+        assert_eq!(counts, Counts::default());
     }
 }

@@ -37,6 +37,19 @@ pub(super) struct KeptRow {
 }
 
 impl KeptRow {
+    /// A row for so many sums.
+    pub(super) fn with_capacity(sums: usize) -> Self {
+        KeptRow { entries: Vec::with_capacity(sums), settled: 0 }
+    }
+
+    /// Appends a sum that is not 0 and stands behind all others.
+    pub(super) fn push_settled(&mut self, target: u32, place: usize, sum: i64) {
+        let key = Key::new(target, place);
+        debug_assert!(sum != 0 && self.entries.last().is_none_or(|last| last.0 < key));
+        self.entries.push((key, sum));
+        self.settled = self.entries.len();
+    }
+
     /// Adds to a sum.
     pub(super) fn change(&mut self, target: u32, place: usize, weight: i64) {
         self.entries.push((Key::new(target, place), weight));
@@ -72,6 +85,11 @@ impl KeptRow {
         if self.entries.capacity() > 4 * kept + 64 {
             self.entries.shrink_to(2 * kept);
         }
+    }
+
+    /// How many changes and sums there are.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// Every change and sum: other item, place, weight. Several may be of one sum.

@@ -16,9 +16,10 @@ mod row_counter;
 mod vocabulary;
 
 pub(crate) use distance::{AT_ONCE, CLASSES, DistanceSums};
-pub use kept::{Counts, CountsError, CountsOptions, MOST_EVENTS};
+pub use fixed_point::MOST_EVENTS;
+pub use kept::{Counts, CountsError, CountsOptions};
 
-pub(crate) use fixed_point::{UNIT, position_weights};
+pub(crate) use fixed_point::{UNIT, most_events, position_weights};
 pub(crate) use pair_rows::PairRows;
 pub(crate) use places::Places;
 pub(crate) use row_counter::{PairCounter, RowCounter, Sums};

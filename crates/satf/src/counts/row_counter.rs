@@ -63,6 +63,11 @@ impl RowCounter {
         self.sums.iter()
     }
 
+    /// How many sums are not 0.
+    pub(super) fn num_sums(&self) -> usize {
+        self.sums.iter().flatten().filter(|sum| **sum > 0).count()
+    }
+
     /// How many other items there are.
     pub(crate) fn len(&self) -> usize {
         self.targets.len()
@@ -129,6 +134,11 @@ impl<'a> PairCounter<'a> {
             window: counting.window.min(longest),
             weights: position_weights(counting.user_power, longest),
         }
+    }
+
+    /// The users who took an item, ascending, as often as they did.
+    pub(super) fn users_of(&self, item: ItemIndex) -> impl Iterator<Item = UserIndex> {
+        self.places.of_item(item).iter().map(|(user, _)| *user)
     }
 
     /// All pairs of the item at position `at`. Events of one time stand side by side, so a class is a range of positions.

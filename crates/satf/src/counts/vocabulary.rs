@@ -25,6 +25,13 @@ fn canonical(id: Id<'_>) -> OwnedId {
 }
 
 impl Vocabulary {
+    /// The ids of a catalogue, numbered in its order.
+    pub(super) fn of(catalog: &Ids) -> Self {
+        let ids: Vec<OwnedId> = catalog.iter().map(canonical).collect();
+        let numbers = ids.iter().cloned().zip(0..).collect();
+        Vocabulary { numbers, ids, are_texts: matches!(catalog, Ids::Texts(_)) }
+    }
+
     /// How many ids were ever seen.
     pub(super) fn len(&self) -> usize {
         self.ids.len()
@@ -55,6 +62,9 @@ impl Vocabulary {
     /// A catalogue of those numbers for which `is_used` holds, and the numbers in its order.
     pub(super) fn ranked(&self, is_used: impl Fn(u32) -> bool) -> (Ids, Vec<u32>) {
         let mut used: Vec<u32> = (0..self.ids.len() as u32).filter(|&number| is_used(number)).collect();
+        if used.is_empty() {
+            return (Ids::Integers(Vec::new()), used);
+        }
         let integers: Option<Vec<i64>> = used
             .iter()
             .map(|&number| match self.ids[number as usize] {

@@ -10,8 +10,8 @@ use super::ledger::Rejection;
 use super::{DataError, TimeUnit};
 
 /// 0000-01-01T00:00:00 and 9999-12-31T23:59:59.999999, in microseconds since 1970.
-const EARLIEST: i64 = -62_167_219_200_000_000;
-const LATEST: i64 = 253_402_300_799_999_999;
+pub(crate) const EARLIEST: i64 = -62_167_219_200_000_000;
+pub(crate) const LATEST: i64 = 253_402_300_799_999_999;
 
 const EPOCH: Date = Date::constant(1970, 1, 1);
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::FORMAT_VERSION;
 use crate::byte_size::ByteSize;
+use crate::counts::CountsError;
 use crate::models::{TensorError, crate_with};
 
 /// Why a model file cannot be read or written.
@@ -94,6 +95,31 @@ pub enum ModelFileError {
         /// Which, and what is wrong with it.
         source: TensorError,
     },
+}
+
+/// Why the statistics of a model cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StatisticsError {
+    /// The model was trained without them.
+    #[error(
+        "the model was trained without statistics; hint: train it again with FitOptions::with_statistics"
+    )]
+    None,
+    /// The model was read into memory, and they were left in its file.
+    #[error("the model was read into memory without its statistics; hint: Model::load leaves them at hand")]
+    NotLoaded,
+    /// They are not what was written.
+    #[error(
+        "the statistics of the model do not match their checksum: the file is damaged; hint: copy it again, or train again"
+    )]
+    Checksum,
+    /// An array that is not what it should be.
+    #[error("the statistics of the model: {0}; hint: train again")]
+    Tensor(#[from] TensorError),
+    /// They cannot be counted.
+    #[error(transparent)]
+    Counts(#[from] CountsError),
 }
 
 fn where_to_find(model: &str) -> String {

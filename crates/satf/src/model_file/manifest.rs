@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::KeptEvents;
 use crate::evaluate::Estimate;
 use crate::interactions::{Id, Ids, UserIndex};
 use crate::models::Quantization;
@@ -28,6 +29,9 @@ pub struct Manifest {
     pub learned: BTreeMap<String, f64>,
     /// What it learned from.
     pub dataset: Dataset,
+    /// The events that it learned from, if the file holds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistics: Option<KeptEvents>,
     /// How good it was on events held back, if that was measured.
     pub validation: Option<Validation>,
     /// The version of satf that trained it.

@@ -16,9 +16,24 @@
 //! | `item_id_bytes`, `item_id_offsets` | the catalogue, if its ids are strings: UTF-8 one after the other, in byte order, and where each begins and ends |
 //! | `item_counts` | number of events of every item |
 //!
-//! Ids of users and times are never stored. What else a file holds about users, its model says
+//! Ids of users and times are stored on request only, see below. What else a file holds about users, its model says
 //! ([`Recommender::user_data`](crate::models::Recommender::user_data)): sums over all of them, but for `vmis-knn`, which keeps the
 //! items of whole histories.
+//!
+//! # Statistics
+//!
+//! A model that was trained with statistics has the events of its log at the end of its file, in columns:
+//!
+//! | tensor | what |
+//! |---|---|
+//! | `event_user_ids`, or `event_user_id_bytes` and `event_user_id_offsets` | ids of the users, as those of items |
+//! | `event_offsets` | where the events of each user begin and end |
+//! | `event_items`, `event_times` | the item of every event as its place in the catalogue, and its microseconds since 1970 or row number |
+//!
+//! The sums of pairs ([`crate::counts`]) are a pure function of these, of the configuration and of the seed, and are counted when
+//! they are wanted. Whoever recommends does not need the events. So they are not read then: `statistics.checksum` in the manifest is the
+//! BLAKE3 hash of their bytes, and the checksum of the file, which covers the manifest, is that of everything before them. They are
+//! checked when they are asked for. Files without statistics are as they ever were.
 //!
 //! A file is written whole or not at all. It is read through a memory map: lengths are checked against the file
 //! before anything is allocated, then the checksum, then every array against type, shape and range. Arrays of values of eight
@@ -37,11 +52,14 @@ mod foreign;
 mod manifest;
 mod read;
 pub mod safetensors;
+mod statistics;
 mod write;
 
-pub use error::{ModelFileError, ModelFileHint};
+pub use error::{ModelFileError, ModelFileHint, StatisticsError};
 pub use manifest::{Dataset, Manifest, Validation, content_hash};
 pub(crate) use read::{Content, read, read_copied};
+pub(crate) use statistics::Events;
+pub use statistics::KeptEvents;
 pub(crate) use write::{tensors, write};
 
 /// The version of the format that is written.

@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
 use memmap2::Mmap;
 
 use super::safetensors::Header;
+use super::statistics::{NAMES, StoredEvents};
 use super::{CHECKSUM_AT, CHECKSUM_DIGITS, FORMAT, FORMAT_VERSION, HEADER_START};
-use super::{Manifest, ModelFileError, catalog, foreign};
+use super::{Events, Manifest, ModelFileError, catalog, foreign};
 use crate::byte_size::ByteSize;
 use crate::interactions::Ids;
 use crate::models::{Array, ConfigError, Recommender, Registry, SharedBytes, StoredTensors, TensorError};
@@ -24,6 +25,8 @@ pub(crate) struct Content {
     pub(crate) learned_keys: Vec<&'static str>,
     /// The checksum of the file, in hexadecimal digits.
     pub(crate) checksum: Box<str>,
+    /// The events that the model learned from, if the file has them.
+    pub(crate) events: Option<Events>,
 }
 
 /// Reads a model, whose arrays stay in the file.
@@ -36,21 +39,40 @@ pub(crate) fn read(path: &Path, registry: &Registry) -> Result<Content, ModelFil
     // of `Model::load` and of this module demands of others too.
     #[allow(unsafe_code)]
     let map = unsafe { Mmap::map(&file) }.map_err(io)?;
-    parse(path, &(Arc::new(map) as SharedBytes), registry)
+    let length = map.len() as u64;
+    parse(path, &(Arc::new(map) as SharedBytes), length, registry)
 }
 
-/// Reads a model into memory of its own: whatever becomes of the file, the model stays as it is.
+/// Reads a model into memory of its own: whatever becomes of the file, the model stays as it is. Its events stay in the file.
 pub(crate) fn read_copied(path: &Path, registry: &Registry, limit: u64) -> Result<Content, ModelFileError> {
     let io = |source| ModelFileError::Io { path: path.to_owned(), source };
-    let (file, length) = open(path)?;
+    let (file, whole) = open(path)?;
+    let length = length_without_events(&file, whole).map_err(io)?;
     if length > limit {
         return Err(ModelFileError::TooLarge { path: path.to_owned(), length, limit });
     }
     // Words of eight bytes, so that arrays are aligned.
     let mut words = vec![0u64; (length as usize).div_ceil(8)];
     let bytes = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..length as usize];
-    (&file).read_exact(bytes).map_err(io)?;
-    parse(path, &(Arc::new(Copied { words, length: length as usize }) as SharedBytes), registry)
+    (&file).seek(SeekFrom::Start(0)).and_then(|_| (&file).read_exact(bytes)).map_err(io)?;
+    parse(path, &(Arc::new(Copied { words, length: length as usize }) as SharedBytes), whole, registry)
+}
+
+/// How many bytes come before the events; all of them if that cannot be told.
+fn length_without_events(mut file: &File, length: u64) -> io::Result<u64> {
+    let mut begin = [0; 8 + HEADER_START.len()];
+    file.read_exact(&mut begin)?;
+    let header_length = begin.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    if !begin[8..].eq(HEADER_START.as_bytes()) || header_length > length.saturating_sub(8) {
+        return Ok(length);
+    }
+    let mut header = vec![0; header_length as usize];
+    file.seek(SeekFrom::Start(8))?;
+    file.read_exact(&mut header)?;
+    let values_at = 8 + header_length;
+    let room = (length - values_at) as usize;
+    let first = Header::parse(&header).and_then(|mut header| header.take_last(&NAMES, room));
+    Ok(first.map_or(length, |(_, first)| values_at + first as u64))
 }
 
 /// A file that was read into memory.
@@ -86,18 +108,40 @@ fn open(path: &Path) -> Result<(File, u64), ModelFileError> {
     Ok((file, metadata.len()))
 }
 
-/// The model in a file; `path` is for messages.
-fn parse(path: &Path, file: &SharedBytes, registry: &Registry) -> Result<Content, ModelFileError> {
+/// The model in a file of so many bytes, of which those of its events need not be there; `path` is for messages.
+fn parse(
+    path: &Path,
+    file: &SharedBytes,
+    length: u64,
+    registry: &Registry,
+) -> Result<Content, ModelFileError> {
     let bytes = (**file).as_ref();
     let header = header_of(path, bytes)?;
-    verify_checksum(path, bytes)?;
-    let (metadata, tensors) = tensors_of(path, bytes, header)?;
+    let values_at = 8 + header.len();
+    let parsed = Header::parse(header);
+    let room = (length as usize).saturating_sub(values_at);
+    let split = parsed.and_then(|mut header| Ok((header.take_last(&NAMES, room)?, header)));
+    // What comes before the events, if that can be told.
+    let covered = split.as_ref().map_or(bytes.len(), |((_, first), _)| values_at + first);
+    verify_checksum(path, bytes.get(..covered).unwrap_or_default())?;
+    let invalid = |reason: String| ModelFileError::Header { path: path.to_owned(), reason };
+    let ((events, _), header) = split.map_err(|error| invalid(error.to_string()))?;
+    let (metadata, tensors) = tensors_of(path, &bytes[values_at..covered], header)?;
     let tensors = tensors.within(file);
 
-    let invalid = |reason: String| ModelFileError::Header { path: path.to_owned(), reason };
     let manifest = metadata.get("manifest").ok_or_else(|| invalid("it has no manifest".to_owned()))?;
     let manifest: Manifest =
         serde_json::from_str(manifest).map_err(|error| invalid(format!("its manifest: {error}")))?;
+    let events = match (manifest.statistics.is_some(), events.is_empty()) {
+        (false, true) => None,
+        (true, false) if bytes.len() as u64 == length => {
+            Some(Events::InFile(StoredEvents::new(file, values_at, events)))
+        }
+        (true, false) => Some(Events::Elsewhere),
+        _ => {
+            return Err(invalid("its manifest and its arrays differ in whether it has statistics".to_owned()));
+        }
+    };
     let entry = registry.find(&manifest.model).map_err(|error| ModelFileError::UnknownModel {
         path: path.to_owned(),
         model: manifest.model.clone(),
@@ -109,14 +153,14 @@ fn parse(path: &Path, file: &SharedBytes, registry: &Registry) -> Result<Content
     let configured = entry.read(&manifest.configuration).map_err(|error| invalid(error.to_string()))?;
 
     let invalid = |source: TensorError| ModelFileError::Tensor { path: path.to_owned(), source };
-    let items = catalog::restore(&tensors).map_err(invalid)?;
+    let items = catalog::restore(&catalog::ITEMS, &tensors).map_err(invalid)?;
     let tensors = tensors.with_num_items(items.len());
     let item_counts = tensors.per_item("item_counts").map_err(invalid)?;
     let model = configured.learner.restore(&tensors).map_err(invalid)?;
     let learned_keys = configured.learner.learned_keys();
     let checksum = bytes.get(CHECKSUM_AT..CHECKSUM_AT + CHECKSUM_DIGITS).unwrap_or_default();
     let checksum = String::from_utf8_lossy(checksum).into();
-    Ok(Content { manifest, items, item_counts, model, learned_keys, checksum })
+    Ok(Content { manifest, items, item_counts, model, learned_keys, checksum, events })
 }
 
 fn not_a_model(path: &Path, reason: impl Into<String>) -> ModelFileError {
@@ -161,11 +205,10 @@ fn verify_checksum(path: &Path, bytes: &[u8]) -> Result<(), ModelFileError> {
 /// Metadata and tensors, every one of them within the file.
 fn tensors_of<'a>(
     path: &Path,
-    bytes: &'a [u8],
-    header: &[u8],
+    values: &'a [u8],
+    parsed: Header,
 ) -> Result<(HashMap<String, String>, StoredTensors<'a>), ModelFileError> {
     let invalid = |reason: String| ModelFileError::Header { path: path.to_owned(), reason };
-    let parsed = Header::parse(header).map_err(|error| invalid(error.to_string()))?;
     if parsed.metadata.get("format").is_none_or(|format| format != FORMAT) {
         return Err(not_a_model(path, "its metadata names another format"));
     }
@@ -173,7 +216,6 @@ fn tensors_of<'a>(
     if version != FORMAT_VERSION.to_string() {
         return Err(ModelFileError::Version { path: path.to_owned(), version });
     }
-    let values = bytes.get(8 + header.len()..).unwrap_or_default();
-    let content = parsed.content(values).map_err(|error| invalid(error.to_string()))?;
+    let content = parsed.content_of(values).map_err(|error| invalid(error.to_string()))?;
     Ok((content.metadata, StoredTensors::new(content.tensors)))
 }

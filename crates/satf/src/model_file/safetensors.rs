@@ -12,6 +12,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::ops::Range;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
@@ -102,6 +103,31 @@ struct Place {
     data_offsets: (usize, usize),
 }
 
+impl Place {
+    /// The type of a tensor that has as many bytes as its shape needs.
+    fn check(&self, name: &str) -> Result<TensorType, SafetensorsError> {
+        let fault = |reason: String| SafetensorsError::Tensor { name: name.to_owned(), reason };
+        let kind = TensorType::ALL.into_iter().find(|kind| kind.name() == self.dtype);
+        let kind = kind.ok_or_else(|| fault(format!("is of type {}", excerpt(&self.dtype))))?;
+        let (begin, end) = self.data_offsets;
+        let len = end.saturating_sub(begin);
+        let needed = self.shape.iter().try_fold(kind.size(), |size, extent| size.checked_mul(*extent));
+        if needed != Some(len) {
+            return Err(fault(format!("of shape {:?} has {}", self.shape, ByteSize(len as u64))));
+        }
+        Ok(kind)
+    }
+}
+
+/// A tensor at the end of a file: its type, its shape, and where it lies among the values.
+#[derive(Clone, Debug)]
+pub(super) struct LastTensor {
+    pub(super) name: &'static str,
+    pub(super) kind: TensorType,
+    pub(super) shape: Vec<usize>,
+    pub(super) range: Range<usize>,
+}
+
 /// The texts and tensors of a file. Nothing is copied but the header.
 pub fn parse(file: &[u8]) -> Result<Content<'_>, SafetensorsError> {
     let (length, rest) = file.split_first_chunk::<8>().ok_or(SafetensorsError::Cut)?;
@@ -118,20 +144,41 @@ impl Header {
     /// The tensors, each where it lies in the values.
     pub(super) fn content(self, values: &[u8]) -> Result<Content<'_>, SafetensorsError> {
         check_order(&self.tensors, values.len())?;
-        let tensor = |(name, place): (String, Place)| {
-            let fault = |reason: String| SafetensorsError::Tensor { name: name.clone(), reason };
-            let kind = TensorType::ALL.into_iter().find(|kind| kind.name() == place.dtype);
-            let kind = kind.ok_or_else(|| fault(format!("is of type {}", excerpt(&place.dtype))))?;
+        self.content_of(values)
+    }
+
+    /// Takes the tensors with these names out, which stand in this order at the end of `room` bytes of values; none if there are none of
+    /// them. Says where they begin.
+    pub(super) fn take_last(
+        &mut self,
+        names: &[&'static str],
+        room: usize,
+    ) -> Result<(Vec<LastTensor>, usize), SafetensorsError> {
+        check_order(&self.tensors, room)?;
+        let mut taken = Vec::new();
+        for &name in names {
+            let Some(place) = self.tensors.remove(name) else { continue };
+            let kind = place.check(name)?;
             let (begin, end) = place.data_offsets;
-            let bytes = values.get(begin..end).unwrap_or_default();
-            let needed = place.shape.iter().try_fold(kind.size(), |size, extent| size.checked_mul(*extent));
-            if needed != Some(bytes.len()) {
-                return Err(fault(format!(
-                    "of shape {:?} has {}",
-                    place.shape,
-                    ByteSize(bytes.len() as u64)
-                )));
-            }
+            taken.push(LastTensor { name, kind, shape: place.shape, range: begin..end });
+        }
+        let first = taken.first().map_or(room, |tensor| tensor.range.start);
+        let is_last = self.tensors.values().all(|place| place.data_offsets.1 <= first);
+        if !is_last || !taken.is_sorted_by_key(|tensor| (tensor.range.start, tensor.range.end)) {
+            return Err(SafetensorsError::Header("its statistics are not at the end".to_owned()));
+        }
+        Ok((taken, first))
+    }
+
+    /// The same of tensors whose order is known to be right.
+    pub(super) fn content_of(self, values: &[u8]) -> Result<Content<'_>, SafetensorsError> {
+        let tensor = |(name, place): (String, Place)| {
+            let kind = place.check(&name)?;
+            let bytes = values.get(place.data_offsets.0..place.data_offsets.1);
+            let bytes = bytes.ok_or_else(|| SafetensorsError::Tensor {
+                name: name.clone(),
+                reason: "is not in the file".to_owned(),
+            })?;
             Ok((name, StoredTensor { kind, shape: place.shape, bytes }))
         };
         let tensors = self.tensors.into_iter().map(tensor).collect::<Result<_, _>>()?;

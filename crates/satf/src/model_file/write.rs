@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Map, json};
 
 use super::{CHECKSUM_AT, CHECKSUM_DIGITS, FORMAT, FORMAT_VERSION, HEADER_START};
-use super::{Manifest, ModelFileError, catalog};
+use super::{Events, Manifest, ModelFileError, catalog};
 use crate::data::write_atomically;
 use crate::interactions::Ids;
 use crate::models::{Recommender, Tensor};
@@ -19,8 +19,11 @@ pub(crate) fn write(
     items: &Ids,
     item_counts: &[u32],
     model: &dyn Recommender,
+    events: Option<&Events>,
 ) -> Result<(), ModelFileError> {
-    let tensors = tensors(items, item_counts, model);
+    let mut tensors = tensors(items, item_counts, model);
+    let covered = tensors.len();
+    tensors.extend(events.map(Events::tensors).unwrap_or_default());
     let written = write_atomically(path, |writer| -> io::Result<()> {
         let header = header(manifest, &tensors)?;
         let mut hasher = blake3::Hasher::new();
@@ -30,8 +33,12 @@ pub(crate) fn write(
         };
         put(&(header.len() as u64).to_le_bytes())?;
         put(&header)?;
-        for tensor in &tensors {
+        for tensor in &tensors[..covered] {
             tensor.write(&mut put)?;
+        }
+        // The manifest has their checksum.
+        for tensor in &tensors[covered..] {
+            tensor.write(&mut |bytes| writer.write_all(bytes))?;
         }
         writer.seek(SeekFrom::Start(CHECKSUM_AT as u64))?;
         writer.write_all(hasher.finalize().to_hex().as_bytes())
@@ -39,14 +46,14 @@ pub(crate) fn write(
     written.map_err(|source| ModelFileError::Write { path: path.to_owned(), source })
 }
 
-/// All arrays of a file in their order: wide values first, as safetensors has it, so that every array begins where its
+/// All arrays of a file but those of its events, in their order: wide values first, as safetensors has it, so that every array begins where its
 /// values may lie.
 pub(crate) fn tensors<'a>(
     items: &'a Ids,
     item_counts: &'a [u32],
     model: &'a dyn Recommender,
 ) -> Vec<Tensor<'a>> {
-    let mut tensors = catalog::tensors(items);
+    let mut tensors = catalog::tensors(&catalog::ITEMS, items);
     tensors.push(Tensor::list("item_counts", item_counts));
     tensors.extend(model.tensors());
     tensors.sort_by_key(|tensor| (Reverse(tensor.kind.size()), tensor.name));

@@ -145,6 +145,13 @@ pub enum UserData {
         /// How many.
         histories: usize,
     },
+    /// Ids of users with the items and times of all their events: the log itself. That is what a model with statistics holds.
+    Events {
+        /// How many users.
+        users: usize,
+        /// How many events.
+        events: usize,
+    },
 }
 
 /// A checked configuration that can be fitted to histories.

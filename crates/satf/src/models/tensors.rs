@@ -14,7 +14,7 @@ use half::f16;
 use rayon::prelude::*;
 
 use super::array::{Array, SharedBytes};
-use crate::interactions::ItemIndex;
+use crate::interactions::{ItemIndex, Timestamp};
 
 /// The type of an array's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +136,23 @@ impl Element for ItemIndex {
     }
 }
 
+/// A time is stored as its microseconds.
+impl Element for Timestamp {
+    const TYPE: TensorType = TensorType::I64;
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        Timestamp(i64::from_bytes(bytes))
+    }
+
+    fn append_to(self, bytes: &mut Vec<u8>) {
+        self.0.append_to(bytes);
+    }
+
+    fn is_sound(self) -> bool {
+        true
+    }
+}
+
 /// A named array of a fitted model, row after row.
 pub struct Tensor<'a> {
     /// Its name within the model.
@@ -172,7 +189,29 @@ impl<T: Element> Content for Cow<'_, [T]> {
     }
 }
 
+/// Values as they lie in a file.
+struct Stored<'a> {
+    kind: TensorType,
+    bytes: &'a [u8],
+}
+
+impl Content for Stored<'_> {
+    fn len(&self) -> usize {
+        self.bytes.len() / self.kind.size()
+    }
+
+    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        sink(self.bytes)
+    }
+}
+
 impl<'a> Tensor<'a> {
+    /// An array as it lies in a file.
+    pub(crate) fn stored(name: &'static str, tensor: StoredTensor<'a>) -> Self {
+        let StoredTensor { kind, shape, bytes } = tensor;
+        Tensor { name, shape, kind, values: Box::new(Stored { kind, bytes }) }
+    }
+
     /// An array of this shape.
     ///
     /// # Panics

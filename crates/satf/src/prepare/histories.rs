@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::interactions::{Clock, History, Ids, ItemIndex, Timestamp, UserIndex};
+use crate::interactions::{Clock, History, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
 
 /// The diagonal of the popularity debiasing $D$: $d_j = c_j^{(s-1)/2}$ for counts $c_j$ and scaling $s$; 0 for an item
 /// without events.
@@ -92,6 +92,16 @@ impl Histories {
         self.items.len()
     }
 
+    /// The events as a log, user by user.
+    pub(crate) fn to_log(&self) -> Interactions {
+        let rows = (0..self.num_users() as u32).map(UserIndex).flat_map(|user| {
+            let events = self.items_of(user).iter().zip(self.times_of(user));
+            events.map(move |(&item, &time)| Interaction { user, item, time })
+        });
+        let (users, items) = (Arc::clone(&self.users), Arc::clone(&self.catalog));
+        Interactions::from_indexed(users, items, rows.collect(), self.clock)
+    }
+
     /// The same users and catalogue with what happened up to `time` alone.
     #[must_use]
     pub fn until(&self, time: Timestamp) -> Self {
@@ -143,6 +153,16 @@ impl Histories {
     /// What the times mean: on a log whose order is its time they tell what came first, and not how long ago.
     pub fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// Where each user's rows begin, and where the last one's end.
+    pub(crate) fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    /// The item of each row, in the order of users.
+    pub(crate) fn items(&self) -> &[ItemIndex] {
+        &self.items
     }
 
     /// When each row happened, in the order of users.

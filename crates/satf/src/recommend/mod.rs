@@ -79,6 +79,7 @@ mod filters;
 mod model;
 mod prepared;
 mod request;
+mod statistics;
 mod stream;
 mod workspaces;
 

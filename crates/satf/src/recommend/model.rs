@@ -1,5 +1,6 @@
 //! What users of the library hold.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +12,7 @@ use super::workspaces::Workspaces;
 use super::{Answer, Explanation, RecommendError, Recommendation, Request, SimilarItem, SimilarItems};
 use crate::data::{DataError, EventTime, TimeUnit};
 use crate::interactions::{AsId, Id, Ids, ItemIndex, OwnedHistory};
-use crate::model_file::{self, Content, Dataset, Manifest, ModelFileError, Validation};
+use crate::model_file::{self, Content, Dataset, Events, Manifest, ModelFileError, Validation};
 use crate::models::{
     Array, Configured, ModelError, Quantization, Recommender, Registry, Similarities, Tensor, TrainingMonitor,
 };
@@ -36,7 +37,7 @@ use crate::ranking::{EXCLUDED, Scored, top_n};
 /// # }
 /// ```
 pub struct Model {
-    manifest: Manifest,
+    pub(super) manifest: Manifest,
     catalog: Arc<Ids>,
     item_counts: Array<u32>,
     recommender: Box<dyn Recommender>,
@@ -47,6 +48,8 @@ pub struct Model {
     workspaces: Workspaces,
     /// That of the file it came from.
     checksum: Option<Box<str>>,
+    /// What it learned from, if it is to be kept.
+    pub(super) events: Option<Events>,
 }
 
 /// What training found, as manifests have it.
@@ -78,6 +81,7 @@ impl Model {
                 quantization: Quantization::None,
                 learned: learned_by(&*recommender),
                 dataset: Dataset::of(histories),
+                statistics: None,
                 validation: None,
                 satf_version: env!("CARGO_PKG_VERSION").to_owned(),
             },
@@ -88,6 +92,7 @@ impl Model {
             by_popularity: OnceLock::new(),
             workspaces: Workspaces::default(),
             checksum: None,
+            events: None,
         }
     }
 
@@ -105,7 +110,7 @@ impl Model {
         Ok(Model::from_content(model_file::read(path.as_ref(), registry)?))
     }
 
-    /// Reads a model file of at most `limit` bytes into memory. Unlike a model that [`Model::load`] gives, this one does not depend on
+    /// Reads a model file of at most `limit` bytes, statistics aside, into memory, without its statistics. Unlike a model that [`Model::load`] gives, this one does not depend on
     /// the file any more: whoever overwrites it or cuts it short changes nothing. That is what a server wants, which is to go on with the
     /// old model whatever happens to its file.
     pub fn load_copied(
@@ -117,7 +122,7 @@ impl Model {
     }
 
     fn from_content(content: Content) -> Self {
-        let Content { manifest, items, item_counts, model, learned_keys, checksum } = content;
+        let Content { manifest, items, item_counts, model, learned_keys, checksum, events } = content;
         Model {
             manifest,
             catalog: Arc::new(items),
@@ -127,6 +132,7 @@ impl Model {
             by_popularity: OnceLock::new(),
             workspaces: Workspaces::default(),
             checksum: Some(checksum),
+            events,
         }
     }
 
@@ -137,12 +143,26 @@ impl Model {
 
     /// Writes a model file, whole or not at all.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), ModelFileError> {
-        model_file::write(path.as_ref(), &self.manifest, &self.catalog, &self.item_counts, &*self.recommender)
+        let mut manifest = Cow::Borrowed(&self.manifest);
+        let events = self.events.as_ref().filter(|events| !matches!(events, Events::Elsewhere));
+        if events.is_none() && manifest.statistics.is_some() {
+            manifest.to_mut().statistics = None;
+        }
+        model_file::write(
+            path.as_ref(),
+            &manifest,
+            &self.catalog,
+            &self.item_counts,
+            &*self.recommender,
+            events,
+        )
     }
 
     /// All arrays that its file holds.
     pub fn tensors(&self) -> Vec<Tensor<'_>> {
-        model_file::tensors(&self.catalog, &self.item_counts, &*self.recommender)
+        let mut tensors = model_file::tensors(&self.catalog, &self.item_counts, &*self.recommender);
+        tensors.extend(self.events.as_ref().map(Events::tensors).unwrap_or_default());
+        tensors
     }
 
     /// What the model is, what it learned from and how good it was.

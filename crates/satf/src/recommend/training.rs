@@ -34,6 +34,9 @@ pub struct FitOptions {
     pub seed: u64,
     /// Where the model is found by its name (default: the models of this crate).
     pub registry: Registry,
+    /// Whether the model keeps the events of the log, so that others can be added to them, or some forgotten (default: no). Its file then
+    /// holds the ids of users and what each of them did.
+    pub with_statistics: bool,
 }
 
 impl Default for FitOptions {
@@ -44,6 +47,7 @@ impl Default for FitOptions {
             ties: TiePolicy::default(),
             seed: 0,
             registry: Registry::default(),
+            with_statistics: false,
         }
     }
 }
@@ -72,6 +76,12 @@ pub enum FitError {
     /// A setting is not one that a model can have.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// Statistics were asked for, and ties in the order of the file.
+    #[error(
+        "statistics cannot be kept of a log whose ties are in the order of its file: the order of events must follow from the events \
+         themselves, or none could be added or forgotten; hint: order ties by {}", TiePolicy::Shuffle.name()
+    )]
+    TiesOfFile,
     /// It cannot learn from this log, or was asked to stop.
     #[error(transparent)]
     Training(#[from] ModelError),
@@ -111,6 +121,9 @@ impl Model {
         options: &FitOptions,
         monitor: &dyn TrainingMonitor,
     ) -> Result<Self, FitError> {
+        if options.with_statistics && options.ties == TiePolicy::File {
+            return Err(FitError::TiesOfFile);
+        }
         let entry = options.registry.find(&options.model)?;
         let mut keys = options.keys.clone();
         SharedKeys { seed: options.seed, ..SharedKeys::default() }.add_to(&mut keys, &entry)?;
@@ -121,6 +134,9 @@ impl Model {
             dataset.ties = Some(options.ties);
             dataset.statistics = Some(Statistics::of(log));
         });
+        if options.with_statistics {
+            model.keep_statistics(histories);
+        }
         Ok(model)
     }
 
@@ -146,8 +162,11 @@ impl Model {
         let mut model = Model::new(&configured, &histories, recommender);
         model.set_dataset(seed, |dataset| {
             dataset.ties = Some(TiePolicy::Shuffle);
-            dataset.statistics = Some(Statistics::of(&counts.to_log()));
+            dataset.statistics = Some(Statistics::of(&histories.to_log()));
         });
+        if options.with_statistics {
+            model.keep_statistics(histories);
+        }
         Ok(model)
     }
 }

@@ -33,7 +33,7 @@ use super::item_rows::ItemRows;
 use super::pure_svd::{check_rank, default_rank, rough_item_space, warn_of_rank};
 use super::tensors::{StoredTensors, TensorError};
 use super::{Fault, LagWeights, Learner, ModelError, Recommender, Snapshot, TrainingMonitor, variant};
-use crate::counts::{Counting, Counts, PairCounter, PairRows};
+use crate::counts::{Counting, Counts, PairCounter, PairRows, most_events};
 use crate::interactions::Clock;
 use crate::monitor::{Monitor, OnlyCancels};
 use crate::prepare::Histories;
@@ -310,6 +310,11 @@ impl Learner for DSatfConfig {
 
     fn check_on(&self, histories: &Histories) -> Result<(), ModelError> {
         self.check()?;
+        let most = most_events(self.window);
+        if histories.num_rows() > most {
+            let expected = format!("few enough for {} events", histories.num_rows());
+            return ModelError::from_faults(Self::NAME, vec![Fault::new("window", self.window, expected)]);
+        }
         check_rank(Self::NAME, self.rank, histories)?;
         self.check_memory(histories)
     }

@@ -1,0 +1,126 @@
+//! Logs put together, and logs without some of their events.
+
+use std::sync::Arc;
+
+use super::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
+
+/// Two logs of which one has times and the other only an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("one of the logs has times and the other an order only: they cannot be put together")]
+pub struct MixedClocks;
+
+impl Interactions {
+    /// The events of this log and those of a later one, as if they had been read from the same files.
+    ///
+    /// Ids are texts if those of either log are. Where times are row numbers, those of the later log continue after the last of this
+    /// one.
+    pub fn joined(&self, later: &Interactions) -> Result<Interactions, MixedClocks> {
+        if self.clock != later.clock {
+            return Err(MixedClocks);
+        }
+        let shift = match self.clock {
+            Clock::Calendar => 0,
+            Clock::RowOrder => self.rows.iter().map(|row| row.time.0.saturating_add(1)).max().unwrap_or(0),
+        };
+        let (users, user_ranks) = self.users.union(&later.users);
+        let (items, item_ranks) = self.items.union(&later.items);
+        let mut rows = Vec::with_capacity(self.rows.len() + later.rows.len());
+        for (part, log) in [self, later].into_iter().enumerate() {
+            let shift = if part == 0 { 0 } else { shift };
+            rows.extend(log.rows.iter().map(|row| Interaction {
+                user: UserIndex(user_ranks[part][row.user.get()]),
+                item: ItemIndex(item_ranks[part][row.item.get()]),
+                time: Timestamp(row.time.0.saturating_add(shift)),
+            }));
+        }
+        Ok(Interactions { users: Arc::new(users), items: Arc::new(items), rows, clock: self.clock })
+    }
+
+    /// The log without the events for which `is_gone` holds, as if they had never been in its files: where times are row numbers
+    /// without gaps, they are so again.
+    #[must_use]
+    pub fn without(&self, mut is_gone: impl FnMut(&Interaction) -> bool) -> Interactions {
+        let mut left = self.filter(|_, row| !is_gone(row));
+        if self.clock == Clock::RowOrder && has_no_gaps(&self.rows) {
+            let mut order: Vec<u32> = (0..left.rows.len() as u32).collect();
+            order.sort_unstable_by_key(|&at| left.rows[at as usize].time);
+            for (number, &at) in (0..).zip(&order) {
+                left.rows[at as usize].time = Timestamp(number);
+            }
+        }
+        left
+    }
+}
+
+/// Whether times are the numbers from 0 on, each once.
+fn has_no_gaps(rows: &[Interaction]) -> bool {
+    let mut times: Vec<i64> = rows.iter().map(|row| row.time.0).collect();
+    times.sort_unstable();
+    times.iter().zip(0..).all(|(&time, number)| time == number)
+}
+
+impl Ids {
+    /// The ids of two catalogues in one, and where those of each stand in it. They are texts if those of either are.
+    fn union(&self, other: &Ids) -> (Ids, [Vec<u32>; 2]) {
+        if let (Ids::Integers(one), Ids::Integers(two)) = (self, other) {
+            let mut all: Vec<i64> = one.iter().chain(two).copied().collect();
+            all.sort_unstable();
+            all.dedup();
+            let ranks = [one, two].map(|ids| ranks(ids, &all));
+            return (Ids::Integers(all), ranks);
+        }
+        let parts = [self, other].map(|ids| ids.iter().map(|id| id.to_string().into()).collect());
+        let mut all: Vec<Box<str>> =
+            parts.iter().flat_map(|part: &Vec<Box<str>>| part.iter().cloned()).collect();
+        all.sort_unstable();
+        all.dedup();
+        let ranks = parts.each_ref().map(|ids| ranks(ids, &all));
+        (Ids::Texts(all), ranks)
+    }
+}
+
+/// Where ids stand among all.
+fn ranks<T: Ord>(ids: &[T], all: &[T]) -> Vec<u32> {
+    ids.iter().map(|id| all.partition_point(|other| other < id) as u32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(events: &[(&str, &str, i64)]) -> Interactions {
+        Interactions::from_events(events.iter().copied()).unwrap()
+    }
+
+    #[test]
+    fn logs_are_joined_as_their_files_would_be() {
+        let (one, two) = ([("10", "b", 5), ("9", "a", 7)], [("9", "c", 1), ("11", "a", 2)]);
+        let joined = log(&one).joined(&log(&two)).unwrap();
+        assert_eq!(joined, log(&[one, two].concat()));
+        // Numbers among texts are texts.
+        let (texts, numbers) = ([("x", "b", 5)], [("7", "c", 1)]);
+        assert_eq!(log(&texts).joined(&log(&numbers)).unwrap(), log(&[texts, numbers].concat()));
+        let joined = log(&numbers).joined(&log(&texts)).unwrap();
+        assert_eq!(**joined.users(), Ids::Texts(vec!["7".into(), "x".into()]));
+    }
+
+    #[test]
+    fn row_numbers_go_on_and_have_no_gaps() {
+        let ordered = |items: &[(i64, i64)]| {
+            let rows = items.iter().map(|&(item, time)| Interaction {
+                user: UserIndex(0),
+                item: ItemIndex(item as u32),
+                time: Timestamp(time),
+            });
+            let ids = Ids::Integers((0..4).collect());
+            Interactions::from_indexed(Ids::Integers(vec![1]), ids, rows.collect(), Clock::RowOrder)
+        };
+        let times = |log: &Interactions| log.rows().iter().map(|row| row.time.0).collect::<Vec<_>>();
+        let joined = ordered(&[(0, 0), (1, 1)]).joined(&ordered(&[(2, 0), (3, 1)])).unwrap();
+        assert_eq!(times(&joined), [0, 1, 2, 3]);
+        assert_eq!(times(&joined.without(|row| row.item == ItemIndex(1))), [0, 1, 2]);
+        // Gaps that were there stay.
+        assert_eq!(times(&ordered(&[(0, 2), (1, 5), (2, 9)]).without(|row| row.item.0 == 1)), [2, 9]);
+        assert_eq!(joined.joined(&log(&[("1", "1", 1)])), Err(MixedClocks));
+    }
+}
