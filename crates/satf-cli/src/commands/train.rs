@@ -10,7 +10,8 @@ use satf::experiment::{Choice, Recorder, SharedKeys, Validated, Validation, Warn
 use satf::model_file;
 use satf::models::{DEFAULT_MODEL, Quantization, Registry, UserData};
 use satf::monitor::{Monitor, check_cancelled};
-use satf::prepare::{Offset, Partition, Split, SplitScheme, Statistics, TiePolicy, Timeline};
+use satf::interactions::Interactions;
+use satf::prepare::{Histories, Offset, Partition, Split, SplitScheme, Statistics, TiePolicy, Timeline};
 use satf::recommend::Model;
 use serde_json::json;
 
@@ -60,26 +61,14 @@ fn train(
 ) -> anyhow::Result<()> {
     files(arguments).check()?;
     let (log, _) = super::read(&arguments.log, terminal)?;
-    let timeline = Timeline::new(&log, ties, arguments.seed);
-    super::protocol::tell(Warning::of_ties(&timeline).as_slice());
     let scheme = match (arguments.validate, arguments.leave_out) {
         (None, None) => None,
         (Some(valid), Some(test)) => Some(SplitScheme::Calendar { valid, test }),
         (Some(test), None) | (None, Some(test)) => Some(SplitScheme::Holdout { test }),
     };
-    let split = scheme.map(|scheme| Split::new(timeline.clone(), scheme)).transpose()?;
-    let validation = match (&split, arguments.validate) {
-        (Some(split), Some(offset)) => {
-            let is_last = arguments.leave_out.is_none();
-            let partition = if is_last { split.test() } else { split.validation() };
-            let partition = partition.with_context(|| format!("--validate {offset}"))?;
-            Some(validate(&mut choice, &partition, offset, arguments, terminal)?)
-        }
-        _ => None,
-    };
-    let histories = match (&split, arguments.leave_out) {
-        (Some(split), Some(offset)) => split.test().with_context(|| format!("--leave-out {offset}"))?.train,
-        _ => timeline.histories(),
+    let Learned { histories, statistics, validation } = match scheme {
+        None => whole(log, ties, arguments.seed),
+        Some(scheme) => cut(&log, scheme, &mut choice, ties, arguments, terminal)?,
     };
     let start = Instant::now();
     terminal.begin(&choice.label, 0);
@@ -90,7 +79,7 @@ fn train(
     model.set_dataset(arguments.seed, |dataset| {
         dataset.ties = Some(ties);
         dataset.left_out = arguments.leave_out.map(|offset| offset.to_string());
-        dataset.statistics = Some(Statistics::of(&log));
+        dataset.statistics = Some(statistics);
     });
     if let Some(validation) = validation {
         model.set_validation(validation);
@@ -117,6 +106,50 @@ fn train(
     }
     tracing::info!("trained in {seconds:.2} s");
     table::print(&describe(&model, arguments, bytes))
+}
+
+/// What a model learns from, and what is known of it.
+struct Learned {
+    histories: Histories,
+    /// Of the whole log.
+    statistics: Statistics,
+    validation: Option<model_file::Validation>,
+}
+
+/// The whole log, whose rows are not kept beside the histories.
+fn whole(log: Interactions, ties: TiePolicy, seed: u64) -> Learned {
+    let (histories, tied_rows) = Histories::of_whole_log(log, ties, seed);
+    super::protocol::tell(Warning::of_tied_rows(tied_rows, histories.num_rows(), ties).as_slice());
+    let statistics = Statistics::of_histories(&histories);
+    Learned { histories, statistics, validation: None }
+}
+
+/// The part of a log that is not left out, after the model was validated if that is wanted.
+fn cut(
+    log: &Interactions,
+    scheme: SplitScheme,
+    choice: &mut Choice,
+    ties: TiePolicy,
+    arguments: &TrainArguments,
+    terminal: &Terminal,
+) -> anyhow::Result<Learned> {
+    let timeline = Timeline::new(log, ties, arguments.seed);
+    super::protocol::tell(Warning::of_ties(&timeline).as_slice());
+    let split = Split::new(timeline.clone(), scheme)?;
+    let validation = match arguments.validate {
+        Some(offset) => {
+            let is_last = arguments.leave_out.is_none();
+            let partition = if is_last { split.test() } else { split.validation() };
+            let partition = partition.with_context(|| format!("--validate {offset}"))?;
+            Some(validate(choice, &partition, offset, arguments, terminal)?)
+        }
+        None => None,
+    };
+    let histories = match arguments.leave_out {
+        Some(offset) => split.test().with_context(|| format!("--leave-out {offset}"))?.train,
+        None => timeline.histories(),
+    };
+    Ok(Learned { histories, statistics: Statistics::of(log), validation })
 }
 
 fn files(arguments: &TrainArguments) -> Files {

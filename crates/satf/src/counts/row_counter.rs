@@ -25,7 +25,8 @@ pub(crate) struct RowCounter {
     sums: Vec<Sums>,
     /// Sums of squared weights of what was counted forth, by class.
     squares: [u128; CLASSES],
-    order: Vec<u32>,
+    /// Items and the places of their sums.
+    order: Vec<u64>,
 }
 
 impl RowCounter {
@@ -86,29 +87,72 @@ impl RowCounter {
     /// Takes all pairs out, the other items ascending.
     pub(crate) fn drain(&mut self, mut take: impl FnMut(ItemIndex, &Sums)) {
         self.order.clear();
-        self.order.extend(0..self.targets.len() as u32);
-        self.order.sort_unstable_by_key(|&at| self.targets[at as usize]);
-        for &at in &self.order {
-            let target = self.targets[at as usize];
-            self.slots[target as usize] = 0;
-            let sums = &self.sums[at as usize];
+        self.order.extend((0..).zip(&self.targets).map(|(at, &target)| u64::from(target) << 32 | at));
+        self.order.sort_unstable();
+        for &key in &self.order {
+            let sums = &self.sums[(key & u64::from(u32::MAX)) as usize];
+            if *sums != NONE {
+                take(ItemIndex((key >> 32) as u32), sums);
+            }
+        }
+        self.clear();
+    }
+
+    /// Takes all pairs out, in an order that depends on where they come from.
+    pub(crate) fn drain_unordered(&mut self, mut take: impl FnMut(ItemIndex, &Sums)) {
+        for (&target, sums) in self.targets.iter().zip(&self.sums) {
             if *sums != NONE {
                 take(ItemIndex(target), sums);
             }
         }
+        self.clear();
+    }
+
+    fn clear(&mut self) {
+        for &target in &self.targets {
+            self.slots[target as usize] = 0;
+        }
         self.targets.clear();
         self.sums.clear();
         self.squares = [0; CLASSES];
+    }
+
+    /// Bytes for the pairs of one item among so many, at most.
+    pub(crate) fn num_bytes(items: u64) -> u64 {
+        items * (4 + 4 + size_of::<Sums>() as u64 + 8)
     }
 }
 
 /// Users whose distances are summed as one piece of parallel work.
 const USERS_A_CHUNK: u32 = 4096;
 
+/// For every row, a bit that says whether it has user and time of the row before it.
+fn with_previous(histories: &Histories) -> Vec<u64> {
+    let times = histories.times();
+    let mut bits: Vec<u64> = times
+        .par_chunks(64)
+        .enumerate()
+        .map(|(block, own)| {
+            let mut bits = 0;
+            for (at, &time) in own.iter().enumerate() {
+                let row = 64 * block + at;
+                bits |= u64::from(row > 0 && times[row - 1] == time) << at;
+            }
+            bits
+        })
+        .collect();
+    for &start in histories.offsets().iter().filter(|&&start| start < times.len()) {
+        bits[start / 64] &= !(1 << (start % 64));
+    }
+    bits
+}
+
 /// Everything that is needed to count the pairs of an item.
 pub(crate) struct PairCounter<'a> {
     histories: &'a Histories,
-    places: Places,
+    places: Places<'a>,
+    /// For every row, a bit that says whether it has user and time of the row before it.
+    with_previous: Vec<u64>,
     window: usize,
     /// By position.
     weights: Vec<u64>,
@@ -121,33 +165,51 @@ impl<'a> PairCounter<'a> {
         PairCounter {
             histories,
             places: Places::of(histories, popularity),
+            with_previous: with_previous(histories),
             window: counting.window.min(longest),
             weights: position_weights(counting.user_power, longest),
         }
     }
 
-    /// All pairs of the item at position `at`. Events of one time stand side by side, so a class is a range of positions.
-    fn add_neighbours(&self, row: &mut RowCounter, user: UserIndex, at: usize) {
-        let (items, times) = (self.histories.items_of(user), self.histories.times_of(user));
-        let (source, now) = (items[at], times[at]);
-        let last = items.len().min(at + self.window + 1);
-        let first = at.saturating_sub(self.window);
-        // Where the events of another time begin, after and before.
-        let later = at + 1 + times[at + 1..last].iter().take_while(|&&time| time == now).count();
-        let earlier = at - times[first..at].iter().rev().take_while(|&&time| time == now).count();
+    /// Bytes for so many rows and items, besides the histories.
+    pub(crate) fn num_bytes(rows: u64, items: u64) -> u64 {
+        Places::num_bytes(rows, items) + rows / 8
+    }
 
-        let mut forth = |class: usize, positions: std::ops::Range<usize>| {
+    fn is_with_previous(&self, row: usize) -> bool {
+        self.with_previous[row / 64] >> (row % 64) & 1 == 1
+    }
+
+    /// All pairs of the item in a row; only those with a higher item if `HIGHER`. Events of one time stand side by side, so a
+    /// class is a range of positions.
+    fn add_neighbours<const HIGHER: bool>(&self, row: &mut RowCounter, source: ItemIndex, at: usize) {
+        let (_, begin, end) = self.places.history_around(at as u32);
+        let items = self.histories.items();
+        let last = end.min(at + self.window + 1);
+        let first = begin.max(at.saturating_sub(self.window));
+        let is_counted = |item: ItemIndex| if HIGHER { item > source } else { item != source };
+        // Where the events of another time begin, after and before.
+        let later = at + 1 + (at + 1..last).take_while(|&row| self.is_with_previous(row)).count();
+        let earlier = at - (first + 1..=at).rev().take_while(|&row| self.is_with_previous(row)).count();
+
+        let mut forth = |class: usize, rows: std::ops::Range<usize>| {
             let place = 2 * class + FORTH;
             let mut squares = 0;
-            for (&item, &weight) in items[positions.clone()].iter().zip(&self.weights[positions]) {
+            let weights = &self.weights[rows.start - begin..rows.end - begin];
+            for (&item, &weight) in items[rows].iter().zip(weights) {
                 if item != source && weight > 0 {
-                    row.add(item, place, weight);
                     squares += weight * weight;
+                    if is_counted(item) {
+                        row.add(item, place, weight);
+                    }
                 }
             }
             row.squares[class] += u128::from(squares);
         };
         for (at_once, from, to) in [(true, at + 1, later), (false, later, last)] {
+            if from >= to {
+                continue;
+            }
             for (class, distances) in classes(at_once, self.window) {
                 let (start, end) = ((at + distances.start()).max(from), (at + distances.end() + 1).min(to));
                 if start < end {
@@ -157,19 +219,20 @@ impl<'a> PairCounter<'a> {
         }
 
         // The later item of all these pairs is this one.
-        let weight = self.weights[at];
+        let weight = self.weights[at - begin];
         if weight == 0 {
             return;
         }
-        let mut back = |class: usize, positions: std::ops::Range<usize>| {
+        let mut back = |class: usize, rows: std::ops::Range<usize>| {
             let place = 2 * class + BACK;
-            for &item in &items[positions] {
-                if item != source {
-                    row.add(item, place, weight);
-                }
+            for &item in items[rows].iter().filter(|item| is_counted(**item)) {
+                row.add(item, place, weight);
             }
         };
         for (at_once, from, to) in [(true, earlier, at), (false, first, earlier)] {
+            if from >= to {
+                continue;
+            }
             for (class, distances) in classes(at_once, self.window) {
                 let start = at.saturating_sub(*distances.end()).max(from);
                 let end = (at + 1).saturating_sub(*distances.start()).min(to);
@@ -201,8 +264,14 @@ impl PairRows for PairCounter<'_> {
     }
 
     fn count(&self, item: ItemIndex, row: &mut RowCounter) {
-        for &(user, position) in self.places.of_item(item) {
-            self.add_neighbours(row, user, position as usize);
+        for &at in self.places.rows_of_item(item) {
+            self.add_neighbours::<false>(row, item, at as usize);
+        }
+    }
+
+    fn count_higher(&self, item: ItemIndex, row: &mut RowCounter) {
+        for &at in self.places.rows_of_item(item) {
+            self.add_neighbours::<true>(row, item, at as usize);
         }
     }
 

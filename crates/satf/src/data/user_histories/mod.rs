@@ -2,7 +2,6 @@
 
 mod gathered;
 mod grouping;
-mod nameless_file;
 mod spill;
 
 use std::fs;

@@ -11,7 +11,7 @@ const ATTEMPTS: usize = 100;
 /// A new file in the folder for temporary files, to be written and read.
 ///
 /// Its name is gone before anybody knows it; where the system cannot do that, it goes when the file is closed.
-pub(super) fn nameless_file() -> io::Result<File> {
+pub(crate) fn nameless_file() -> io::Result<File> {
     let folder = std::env::temp_dir();
     for _ in 0..ATTEMPTS {
         // Keys of a new hasher are random.
