@@ -183,3 +183,74 @@ impl<C, E, K: FnMut(C) -> Result<(), E>> Queue<C, E, K> {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).outcome
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interactions::ItemIndex;
+
+    /// Items with as many pairs as their number says, some of which take long to count.
+    struct Slow(usize);
+
+    impl PairRows for Slow {
+        fn num_items(&self) -> usize {
+            self.0
+        }
+
+        fn count(&self, item: ItemIndex, row: &mut RowCounter) {
+            if item.0 % 640 == 5 {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            row.add(ItemIndex((item.0 + 1) % self.0 as u32), 0, u64::from(item.0) + 1);
+        }
+
+        fn count_higher(&self, item: ItemIndex, row: &mut RowCounter) {
+            self.count(item, row);
+        }
+
+        fn squares(&self) -> Option<[u128; CLASSES]> {
+            None
+        }
+
+        fn distances(&self) -> DistanceSums {
+            DistanceSums::default()
+        }
+    }
+
+    fn sums(row: &mut RowCounter, chunk: &mut Vec<u64>) {
+        row.drain(|_, sums| chunk.push(sums[0]));
+    }
+
+    #[test]
+    fn chunks_are_kept_in_order_and_few_of_them_wait() {
+        for threads in [1, 2, 3, 7] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut kept = Vec::new();
+            let outcome: Result<(), Cancelled> = pool.install(|| {
+                Slow(5000).each_item_in_order(
+                    &(),
+                    |row, _, chunk| sums(row, chunk),
+                    |chunk: Vec<u64>| {
+                        kept.extend(chunk);
+                        Ok(())
+                    },
+                )
+            });
+            assert!(outcome.is_ok() && kept.iter().copied().eq(1..=5000), "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn the_first_error_ends_the_work() {
+        let mut seen = 0;
+        let outcome: Result<(), Cancelled> = Slow(100_000).each_item_in_order(
+            &(),
+            |row, _, chunk| sums(row, chunk),
+            |_: Vec<u64>| {
+                seen += 1;
+                if seen == 3 { Err(Cancelled) } else { Ok(()) }
+            },
+        );
+        assert!(outcome.is_err() && seen == 3);
+    }
+}

@@ -39,7 +39,7 @@ pub(super) fn rounded(rows: &ItemRows, quantization: Quantization) -> Result<Arr
         is_finite &= row.iter().all(|weight| weight.is_finite());
     };
     let weights = if rows.weights().is_spilled() {
-        let spilled = || -> io::Result<Array<f32>> {
+        let mut spilled = || -> io::Result<Array<f32>> {
             let mut weights = SpillWriter::new()?;
             rows.each_row(|row| {
                 round(row);
@@ -129,5 +129,46 @@ pub(super) fn stored(
             Ok((weights.into(), Quantization::Int8))
         }
         _ => Ok((tensors.array(name, &shape)?, Quantization::None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interactions::ItemIndex;
+    use crate::models::item_rows::{RowChunk, RowWriter};
+
+    /// Rows of different lengths, some of them empty.
+    fn rows(is_spilled: bool, largest: f32) -> ItemRows {
+        let mut chunk = RowChunk::default();
+        for row in 0..50u32 {
+            for item in 0..row * 7 % 11 {
+                chunk.push(ItemIndex(item), largest / (row as f32 + item as f32 + 1.3));
+            }
+            chunk.end_row();
+        }
+        let mut writer = RowWriter::new(50, chunk.len(), is_spilled).unwrap();
+        writer.push(&chunk).unwrap();
+        writer.finish().unwrap().0
+    }
+
+    #[test]
+    fn rounding_is_near_and_the_same_wherever_weights_are() {
+        for quantization in [Quantization::Half, Quantization::Int8] {
+            let exact = rows(false, 3.0);
+            let [kept, spilled] = [false, true].map(|is_spilled| rows(is_spilled, 3.0).rounded(quantization).unwrap());
+            assert!(kept == spilled && kept.weights() != exact.weights());
+            assert!(spilled.weights().is_spilled());
+            assert_eq!(kept.rounded(quantization).unwrap(), kept);
+            for row in (0..50).map(ItemIndex) {
+                let ((_, exact), (_, rounded)) = (exact.row(row), kept.row(row));
+                let largest = exact.iter().copied().fold(0f32, f32::max);
+                for (exact, rounded) in exact.iter().zip(rounded) {
+                    assert!((exact - rounded).abs() <= largest / 200.0, "{exact} {rounded}");
+                }
+            }
+        }
+        assert!(rows(false, 1e6).rounded(Quantization::Half).is_err());
+        assert!(rows(false, 1e6).rounded(Quantization::Int8).is_ok());
     }
 }

@@ -450,9 +450,12 @@ fn too_little_memory_is_said_before_anything_is_counted() {
     let Err(ModelError::Memory { needed, allowed: 1000, .. }) = config.check_on(&log) else {
         panic!("allowed")
     };
-    // Every two of 40 items, and 10 columns: a quarter of the items.
-    assert_eq!(needed, 1600 * BYTES_A_PAIR + 40 * 10 * BYTES_A_FACTOR + 10 * 10 * BYTES_A_CORE_ENTRY);
     DSatfConfig { memory_bytes: Some(needed), ..Default::default() }.check_on(&log).unwrap();
+    let larger = DSatfConfig { memory_bytes: Some(needed), rank: Some(40), ..Default::default() };
+    let alone = DSatfConfig { balance: Some(0.0), ..larger.clone() };
+    assert!(alone.check_on(&log).is_ok());
+    let with_more = DSatfConfig { memory_bytes: Some(1 << 40), ..larger };
+    assert!(with_more.check_on(&log).is_ok());
 }
 
 #[test]
