@@ -73,7 +73,7 @@ pub struct DSatfConfig {
     pub trend: Option<f64>,
     /// Days after which an event counts 1/e as recent: above 0, at most 1e12 (default 60).
     pub trend_days: f64,
-    /// Most pairs that are kept of an item, the strongest: at least 1 (default 500).
+    /// Most pairs that are kept of an item, the strongest: at least 1 (default 2000).
     pub row_limit: usize,
     /// Share of the core in a score: 0 (memory alone, no core is learned) to 1 (core alone) (default: learned).
     pub balance: Option<f64>,
@@ -119,7 +119,7 @@ impl Default for DSatfConfig {
             basket_order: None,
             trend: None,
             trend_days: 60.0,
-            row_limit: 100_000,
+            row_limit: 2000,
             balance: None,
             rank: None,
             scaling: 0.2,
