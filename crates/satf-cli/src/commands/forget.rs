@@ -55,7 +55,7 @@ pub(crate) fn run(
         return Trained::unchanged(model).report(output.path(), arguments.json, told, &words);
     }
     let plan = plan_of(&model, None, registry)?;
-    let trained = learn(&left, plan, Newest::default(), terminal)?;
+    let trained = learn(left, plan, Newest::default(), terminal)?;
     output.check_unchanged(&model)?;
     trained.write(output.path(), terminal)?;
     trained.report(output.path(), arguments.json, told, &words)

@@ -12,7 +12,7 @@ use satf::interactions::Interactions;
 use satf::model_file;
 use satf::models::{DEFAULT_MODEL, Quantization, Registry, UserData};
 use satf::monitor::{Monitor, check_cancelled};
-use satf::prepare::{Offset, Partition, Split, SplitScheme, Statistics, TiePolicy, Timeline};
+use satf::prepare::{Histories, Offset, Partition, Split, SplitScheme, Statistics, TiePolicy, Timeline};
 use satf::recommend::Model;
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ pub(crate) fn run(
     let work = || {
         files(arguments).writing("--output", Some(output)).check()?;
         let (log, _) = super::read(&arguments.log, terminal)?;
-        let trained = learn(&log, plan, newest(arguments), terminal)?;
+        let trained = learn(log, plan, newest(arguments), terminal)?;
         trained.write(output, terminal)?;
         trained.report(output, arguments.json, json!({}), "")
     };
@@ -112,7 +112,7 @@ fn update(
         let log = joined(&before, &new)?;
         let (rows_before, rows_added) = (before.len(), new.len());
         drop((before, new));
-        let trained = learn(&log, plan, newest(arguments), terminal)?;
+        let trained = learn(log, plan, newest(arguments), terminal)?;
         output.check_unchanged(&model)?;
         trained.write(output.path(), terminal)?;
         let told = json!({ "rows_before": rows_before, "rows_added": rows_added });
@@ -149,35 +149,23 @@ pub(super) struct Trained {
     seconds: f64,
 }
 
-/// Learns from a log.
+/// Learns from a log, whose rows are not kept beside the histories.
 pub(super) fn learn(
-    log: &Interactions,
-    plan: Plan,
+    log: Interactions,
+    mut plan: Plan,
     newest: Newest,
     terminal: &Terminal,
 ) -> anyhow::Result<Trained> {
-    let Plan { mut choice, ties, seed, quantize, with_statistics } = plan;
-    let timeline = Timeline::new(log, ties, seed);
-    super::protocol::tell(Warning::of_ties(&timeline).as_slice());
     let scheme = match (newest.validate, newest.leave_out) {
         (None, None) => None,
         (Some(valid), Some(test)) => Some(SplitScheme::Calendar { valid, test }),
         (Some(test), None) | (None, Some(test)) => Some(SplitScheme::Holdout { test }),
     };
-    let split = scheme.map(|scheme| Split::new(timeline.clone(), scheme)).transpose()?;
-    let validation = match (&split, newest.validate) {
-        (Some(split), Some(offset)) => {
-            let is_last = newest.leave_out.is_none();
-            let partition = if is_last { split.test() } else { split.validation() };
-            let partition = partition.with_context(|| format!("--validate {offset}"))?;
-            Some(validate(&mut choice, &partition, offset, newest.patience, quantize, terminal)?)
-        }
-        _ => None,
+    let Learned { histories, statistics, validation } = match scheme {
+        None => whole(log, plan.ties, plan.seed),
+        Some(scheme) => cut(&log, scheme, &mut plan, newest, terminal)?,
     };
-    let histories = match (&split, newest.leave_out) {
-        (Some(split), Some(offset)) => split.test().with_context(|| format!("--leave-out {offset}"))?.train,
-        _ => timeline.histories(),
-    };
+    let Plan { choice, ties, seed, quantize, with_statistics } = plan;
     let start = Instant::now();
     terminal.begin(&choice.label, 0);
     let recorder = Recorder::new(terminal);
@@ -187,7 +175,7 @@ pub(super) fn learn(
     model.set_dataset(seed, |dataset| {
         dataset.ties = Some(ties);
         dataset.left_out = newest.leave_out.map(|offset| offset.to_string());
-        dataset.statistics = Some(Statistics::of(log));
+        dataset.statistics = Some(statistics);
     });
     if let Some(validation) = validation {
         model.set_validation(validation);
@@ -240,6 +228,49 @@ impl Trained {
         tracing::info!("trained in {seconds:.2} s");
         table::print(&format!("{words}{}", describe(model, output, bytes)))
     }
+}
+
+/// What a model learns from, and what is known of it.
+struct Learned {
+    histories: Histories,
+    /// Of the whole log.
+    statistics: Statistics,
+    validation: Option<model_file::Validation>,
+}
+
+/// The whole log, whose rows are not kept beside the histories.
+fn whole(log: Interactions, ties: TiePolicy, seed: u64) -> Learned {
+    let (histories, tied_rows) = Histories::of_whole_log(log, ties, seed);
+    super::protocol::tell(Warning::of_tied_rows(tied_rows, histories.num_rows(), ties).as_slice());
+    let statistics = Statistics::of_histories(&histories);
+    Learned { histories, statistics, validation: None }
+}
+
+/// The part of a log that is not left out, after the model was validated if that is wanted.
+fn cut(
+    log: &Interactions,
+    scheme: SplitScheme,
+    plan: &mut Plan,
+    newest: Newest,
+    terminal: &Terminal,
+) -> anyhow::Result<Learned> {
+    let timeline = Timeline::new(log, plan.ties, plan.seed);
+    super::protocol::tell(Warning::of_ties(&timeline).as_slice());
+    let split = Split::new(timeline.clone(), scheme)?;
+    let validation = match newest.validate {
+        Some(offset) => {
+            let is_last = newest.leave_out.is_none();
+            let partition = if is_last { split.test() } else { split.validation() };
+            let partition = partition.with_context(|| format!("--validate {offset}"))?;
+            Some(validate(&mut plan.choice, &partition, offset, newest.patience, plan.quantize, terminal)?)
+        }
+        None => None,
+    };
+    let histories = match newest.leave_out {
+        Some(offset) => split.test().with_context(|| format!("--leave-out {offset}"))?.train,
+        None => timeline.histories(),
+    };
+    Ok(Learned { histories, statistics: Statistics::of(log), validation })
 }
 
 fn files(arguments: &TrainArguments) -> Files {

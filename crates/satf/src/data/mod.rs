@@ -29,6 +29,7 @@ mod json;
 mod json_texts;
 mod ledger;
 mod log_builder;
+mod nameless_file;
 mod new_folder;
 mod options;
 mod parquet;
@@ -73,9 +74,9 @@ pub use user_histories::{HistoryOptions, UserHistories, UserHistory};
 pub use write::{LogFormat, write_log};
 
 pub(crate) use arrow::{moments, texts};
+pub(crate) use nameless_file::nameless_file;
 pub(crate) use parquet::{check_codecs, guarded};
 pub(crate) use source::{Content, read_content};
-pub(crate) use user_histories::nameless_file;
 pub(crate) use write::{Columns, IdColumn, RowSink, write_rows};
 
 use crate::interactions::Interactions;

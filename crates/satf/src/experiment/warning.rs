@@ -77,7 +77,11 @@ pub enum OffsetSource {
 impl Warning {
     /// Says how many rows of a log have no known order, if any.
     pub fn of_ties(timeline: &Timeline<'_>) -> Option<Warning> {
-        let (tied, rows, ties) = (timeline.tied_rows, timeline.rows.len(), timeline.policy);
+        Warning::of_tied_rows(timeline.tied_rows, timeline.rows.len(), timeline.policy)
+    }
+
+    /// The same by numbers: so many of all rows, ordered so.
+    pub fn of_tied_rows(tied: usize, rows: usize, ties: TiePolicy) -> Option<Warning> {
         (tied > 0).then_some(Warning::TiedRows { tied, rows, ties })
     }
 

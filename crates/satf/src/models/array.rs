@@ -1,12 +1,14 @@
 //! Values of a model, in memory of its own or where they lie in the file it came from.
 
 use std::fmt;
+use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use super::spilled::Spilled;
 use super::tensors::Element;
 
 /// The bytes of a file, for as long as anything refers to them.
@@ -15,7 +17,8 @@ pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 /// A list of numbers that a model is made of: used as a slice, cheap to clone, never changed once it is shared.
 ///
 /// What a model learned is in memory of its own. What comes from a file stays there ([`SharedBytes`]), and the system reads the pages
-/// that are needed; only where values are not aligned, or the machine is big-endian, they are copied.
+/// that are needed; only where values are not aligned, or the machine is big-endian, they are copied. What training had no memory for is in
+/// a temporary file.
 #[derive(Clone)]
 pub struct Array<T>(Values<T>);
 
@@ -24,6 +27,8 @@ enum Values<T> {
     Owned(Arc<Vec<T>>),
     /// Bytes of a file that can be cast, which was tried.
     Shared(SharedBytes, Range<usize>, PhantomData<T>),
+    /// A temporary file.
+    Spilled(Arc<Spilled>, PhantomData<T>),
 }
 
 impl<T: Element + Pod> Array<T> {
@@ -41,17 +46,42 @@ impl<T: Element + Pod> Array<T> {
 
     /// The values, to be changed: in memory of their own and not shared from now on.
     pub(super) fn make_mut(&mut self) -> &mut [T] {
-        if let Values::Shared(..) = self.0 {
+        if let Values::Shared(..) | Values::Spilled(..) = self.0 {
             self.0 = Values::Owned(Arc::new(self.to_vec()));
         }
         match &mut self.0 {
             Values::Owned(values) => Arc::make_mut(values).as_mut_slice(),
-            Values::Shared(..) => unreachable!("invariant: owned by now"),
+            _ => unreachable!("invariant: owned by now"),
+        }
+    }
+
+    /// Copies some values. Those in a temporary file are read from it.
+    pub(super) fn read(&self, range: Range<usize>, values: &mut Vec<T>) -> io::Result<()> {
+        values.clear();
+        match &self.0 {
+            Values::Spilled(file, _) => {
+                values.resize(range.len(), T::zeroed());
+                file.read(range, values)
+            }
+            _ => {
+                values.extend_from_slice(&self[range]);
+                Ok(())
+            }
         }
     }
 }
 
 impl<T> Array<T> {
+    /// The values in a temporary file.
+    pub(super) fn spilled(file: Arc<Spilled>) -> Self {
+        Array(Values::Spilled(file, PhantomData))
+    }
+
+    /// Whether the values are in a temporary file.
+    pub(super) fn is_spilled(&self) -> bool {
+        matches!(self.0, Values::Spilled(..))
+    }
+
     /// Whether both are one and the same array, not only equal ones.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -59,6 +89,7 @@ impl<T> Array<T> {
             (Values::Shared(a, a_range, _), Values::Shared(b, b_range, _)) => {
                 Arc::ptr_eq(a, b) && a_range == b_range
             }
+            (Values::Spilled(a, _), Values::Spilled(b, _)) => Arc::ptr_eq(a, b),
             _ => false,
         }
     }
@@ -71,6 +102,7 @@ impl<T: Element + Pod> Deref for Array<T> {
         match &self.0 {
             Values::Owned(values) => values,
             Values::Shared(file, range, _) => bytemuck::cast_slice(&(**file).as_ref()[range.clone()]),
+            Values::Spilled(file, _) => bytemuck::cast_slice(file.bytes()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What can be wrong with a configuration or with fitting it.
 
+use std::io;
 use std::path::PathBuf;
 
 use crate::byte_size::ByteSize;
@@ -56,6 +57,19 @@ pub enum ModelError {
         model: &'static str,
         /// What is wrong with it.
         reason: String,
+    },
+    /// What does not fit into memory cannot be put into temporary files.
+    #[error("{model} cannot keep {} in temporary files in {}: {source}; make room there, or in another folder for temporary files, \
+        or raise memory_bytes", ByteSize(*needed), folder.display())]
+    TemporaryFile {
+        /// The model's name.
+        model: &'static str,
+        /// Where they would be.
+        folder: PathBuf,
+        /// Bytes that they would have.
+        needed: u64,
+        /// What happened.
+        source: io::Error,
     },
     /// The numbers went wrong (a decomposition failed, a value is not finite).
     #[error("{model}: {reason}")]

@@ -1,6 +1,13 @@
 //! Sparse weights from items to items: the part that is the same for every model of pairs.
 
+use std::io;
+
+use rayon::prelude::*;
+
 use super::array::Array;
+use super::quantization::Quantization;
+use super::rounded_rows;
+use super::spilled::SpillWriter;
 use super::tensors::{StoredTensors, Tensor, TensorError};
 use super::workspace::SparseSums;
 use crate::interactions::ItemIndex;
@@ -11,49 +18,81 @@ pub(super) struct ItemRows {
     offsets: Array<u64>,
     items: Array<ItemIndex>,
     weights: Array<f32>,
+    /// In how many bytes weights are stored.
+    quantization: Quantization,
 }
 
-/// Names of the arrays in files: offsets, items, weights.
-pub(super) type RowNames = [&'static str; 3];
+/// Names of the arrays in files: offsets, items, weights, and scales of rows where weights have a byte each.
+pub(super) type RowNames = [&'static str; 4];
 
 impl ItemRows {
+    /// Bytes of a pair.
+    pub(super) const BYTES_A_PAIR: u64 = (size_of::<ItemIndex>() + size_of::<f32>()) as u64;
+
     /// All rows, one chunk after the other.
     pub(super) fn from_chunks(chunks: Vec<RowChunk>) -> Self {
-        let num_pairs = chunks.iter().map(|chunk| chunk.items.len()).sum();
-        let mut offsets = vec![0];
-        let mut items = Vec::with_capacity(num_pairs);
-        let mut weights = Vec::with_capacity(num_pairs);
+        let num_pairs = chunks.iter().map(RowChunk::len).sum();
+        let (mut offsets, mut items, mut weights) = (vec![0], Vec::new(), Vec::new());
+        items.reserve_exact(num_pairs);
+        weights.reserve_exact(num_pairs);
         for chunk in chunks {
             offsets.extend(chunk.ends.iter().map(|end| (items.len() + end) as u64));
             items.extend_from_slice(&chunk.items);
             weights.extend_from_slice(&chunk.weights);
         }
-        ItemRows { offsets: offsets.into(), items: items.into(), weights: weights.into() }
+        ItemRows::new(offsets.into(), items.into(), weights.into())
+    }
+
+    fn new(offsets: Array<u64>, items: Array<ItemIndex>, weights: Array<f32>) -> Self {
+        ItemRows { offsets, items, weights, quantization: Quantization::None }
+    }
+
+    /// The same with weights in fewer bytes, or why that cannot be had.
+    pub(super) fn rounded(&self, quantization: Quantization) -> Result<Self, &'static str> {
+        let weights = rounded_rows::rounded(self, quantization)?;
+        Ok(ItemRows { weights, quantization, ..self.clone() })
     }
 
     /// No weights at all.
     pub(super) fn empty(num_items: usize) -> Self {
-        ItemRows {
-            offsets: vec![0; num_items + 1].into(),
-            items: Vec::new().into(),
-            weights: Vec::new().into(),
-        }
+        ItemRows::new(vec![0; num_items + 1].into(), Vec::new().into(), Vec::new().into())
     }
 
     /// Rows as they lie in a file, one per item of the catalogue.
     pub(super) fn from_tensors(tensors: &StoredTensors<'_>, names: RowNames) -> Result<Self, TensorError> {
-        let (offsets, items) = tensors.item_rows(names[0], names[1], Some(tensors.num_items()))?;
-        let weights = tensors.array(names[2], &[Some(items.len())])?;
-        Ok(ItemRows { offsets, items: tensors.array(names[1], &[None])?, weights })
+        let (offsets, _) = tensors.item_rows(names[0], names[1], Some(tensors.num_items()))?;
+        let items = tensors.array(names[1], &[None])?;
+        let (weights, quantization) = rounded_rows::stored(tensors, &offsets, [names[2], names[3]])?;
+        Ok(ItemRows { offsets, items, weights, quantization })
     }
 
     /// Its arrays.
     pub(super) fn tensors(&self, names: RowNames) -> Vec<Tensor<'_>> {
-        vec![
-            Tensor::list(names[0], &*self.offsets),
-            Tensor::list(names[1], &*self.items),
-            Tensor::list(names[2], &*self.weights),
-        ]
+        let mut tensors = vec![Tensor::list(names[0], &*self.offsets), Tensor::array(names[1], &self.items)];
+        tensors.extend(rounded_rows::tensors(self, self.quantization, [names[2], names[3]]));
+        tensors
+    }
+
+    /// The weights of all rows.
+    pub(super) fn weights(&self) -> &Array<f32> {
+        &self.weights
+    }
+
+    /// Gives a copy of the weights of every row to `take`, one after the other.
+    pub(super) fn each_row(&self, mut take: impl FnMut(&mut [f32]) -> io::Result<()>) -> io::Result<()> {
+        let mut weights = Vec::new();
+        let mut first = 0;
+        while first < self.num_items() {
+            let start = self.offsets[first];
+            let room = start + PAIRS_AT_ONCE as u64;
+            let last = self.offsets.partition_point(|&end| end <= room).saturating_sub(1).max(first + 1);
+            self.weights.read(start as usize..self.offsets[last] as usize, &mut weights)?;
+            for ends in self.offsets[first..=last].windows(2) {
+                take(&mut weights[(ends[0] - start) as usize..(ends[1] - start) as usize])?;
+            }
+            first = last;
+        }
+        Ok(())
     }
 
     /// Number of rows: of items in the catalogue.
@@ -94,11 +133,88 @@ impl ItemRows {
         }
     }
 
-    /// Multiplies every weight by a factor of the item it leads to.
-    pub(super) fn scale_columns(&mut self, factor: impl Fn(ItemIndex) -> f64) {
-        for (weight, &item) in self.weights.make_mut().iter_mut().zip(&*self.items) {
-            *weight = (f64::from(*weight) * factor(item)) as f32;
+    /// Multiplies every weight by a factor of the item it leads to. Weights in a temporary file go to another one.
+    pub(super) fn scale_columns(&mut self, factor: impl Fn(ItemIndex) -> f64 + Sync) -> io::Result<()> {
+        let scale = |items: &[ItemIndex], weights: &mut [f32]| {
+            for (weight, &item) in weights.iter_mut().zip(items) {
+                *weight = (f64::from(*weight) * factor(item)) as f32;
+            }
+        };
+        if !self.weights.is_spilled() {
+            let weights = self.weights.make_mut().par_chunks_mut(PAIRS_AT_ONCE);
+            weights.zip(self.items.par_chunks(PAIRS_AT_ONCE)).for_each(|(weights, items)| scale(items, weights));
+            return Ok(());
         }
+        let mut scaled = SpillWriter::new()?;
+        let (mut items, mut weights) = (Vec::new(), Vec::new());
+        for start in (0..self.num_pairs()).step_by(PAIRS_AT_ONCE) {
+            let range = start..self.num_pairs().min(start + PAIRS_AT_ONCE);
+            self.items.read(range.clone(), &mut items)?;
+            self.weights.read(range, &mut weights)?;
+            scale(&items, &mut weights);
+            scaled.extend(&weights)?;
+        }
+        self.weights = scaled.finish()?;
+        Ok(())
+    }
+}
+
+/// Pairs that are changed as one piece of work.
+const PAIRS_AT_ONCE: usize = 1 << 18;
+
+/// Puts rows together, in memory or in temporary files.
+pub(super) struct RowWriter {
+    offsets: Vec<u64>,
+    squares: Vec<f64>,
+    store: Store,
+}
+
+enum Store {
+    Memory(Vec<ItemIndex>, Vec<f32>),
+    Spilled(SpillWriter<ItemIndex>, SpillWriter<f32>),
+}
+
+impl RowWriter {
+    /// For so many rows and, at most, pairs.
+    pub(super) fn new(num_items: usize, num_pairs: usize, is_spilled: bool) -> io::Result<Self> {
+        let store = if is_spilled {
+            Store::Spilled(SpillWriter::new()?, SpillWriter::new()?)
+        } else {
+            Store::Memory(Vec::with_capacity(num_pairs), Vec::with_capacity(num_pairs))
+        };
+        let mut offsets = Vec::with_capacity(num_items + 1);
+        offsets.push(0);
+        Ok(RowWriter { offsets, squares: Vec::with_capacity(num_items), store })
+    }
+
+    /// Adds the rows that follow.
+    pub(super) fn push(&mut self, chunk: &RowChunk) -> io::Result<()> {
+        let before = self.offsets.last().copied().unwrap_or(0);
+        self.offsets.extend(chunk.ends.iter().map(|&end| before + end as u64));
+        let starts = std::iter::once(0).chain(chunk.ends.iter().copied());
+        self.squares.extend(starts.zip(&chunk.ends).map(|(start, &end)| -> f64 {
+            chunk.weights[start..end].iter().map(|&weight| f64::from(weight).powi(2)).sum()
+        }));
+        match &mut self.store {
+            Store::Memory(items, weights) => {
+                items.extend_from_slice(&chunk.items);
+                weights.extend_from_slice(&chunk.weights);
+                Ok(())
+            }
+            Store::Spilled(items, weights) => {
+                items.extend(&chunk.items)?;
+                weights.extend(&chunk.weights)
+            }
+        }
+    }
+
+    /// All rows, and the sum of the squared weights of each.
+    pub(super) fn finish(self) -> io::Result<(ItemRows, Vec<f64>)> {
+        let (items, weights) = match self.store {
+            Store::Memory(items, weights) => (items.into(), weights.into()),
+            Store::Spilled(items, weights) => (items.finish()?, weights.finish()?),
+        };
+        Ok((ItemRows::new(self.offsets.into(), items, weights), self.squares))
     }
 }
 
@@ -111,7 +227,7 @@ pub(super) struct RowChunk {
 }
 
 impl RowChunk {
-    /// Adds an entry to the row under construction, items ascending.
+    /// Adds an entry to the row under construction, items ascending unless the row ends with its strongest.
     pub(super) fn push(&mut self, item: ItemIndex, weight: f32) {
         self.items.push(item);
         self.weights.push(weight);
@@ -122,29 +238,29 @@ impl RowChunk {
         self.items.len()
     }
 
-    /// Ends the row with at most `limit` of its entries, those with the largest products of weight and `factor`; equal ones go to the
-    /// lower item.
+    /// Ends the row, whose entries came in any order, with at most `limit` of them: those with the largest products of weight and
+    /// `factor`; equal ones go to the lower item.
     pub(super) fn end_row_with_strongest(&mut self, limit: usize, factor: impl Fn(ItemIndex) -> f64) {
         let start = self.ends.last().copied().unwrap_or(0);
-        let len = self.items.len() - start;
-        if len > limit {
-            let mut entries: Vec<(f64, ItemIndex, f32)> = self.items[start..]
-                .iter()
-                .zip(&self.weights[start..])
-                .map(|(&item, &weight)| (f64::from(weight) * factor(item), item, weight))
-                .collect();
-            if limit > 0 {
-                entries.select_nth_unstable_by(limit - 1, |one, other| {
-                    other.0.total_cmp(&one.0).then(one.1.cmp(&other.1))
-                });
-            }
-            entries.truncate(limit);
-            entries.sort_unstable_by_key(|entry| entry.1);
-            self.items.truncate(start);
-            self.weights.truncate(start);
-            for (_, item, weight) in entries {
-                self.push(item, weight);
-            }
+        let entries = || self.items[start..].iter().copied().zip(self.weights[start..].iter().copied());
+        // Items in the upper half: in their order as numbers.
+        let key = |(item, weight): (ItemIndex, f32)| u64::from(item.0) << 32 | u64::from(weight.to_bits());
+        let mut keys: Vec<u64> = Vec::new();
+        if self.items.len() - start > limit {
+            let mut strengths: Vec<(f64, ItemIndex, f32)> =
+                entries().map(|(item, weight)| (f64::from(weight) * factor(item), item, weight)).collect();
+            strengths.select_nth_unstable_by(limit, |one, other| {
+                other.0.total_cmp(&one.0).then(one.1.cmp(&other.1))
+            });
+            keys.extend(strengths[..limit].iter().map(|&(_, item, weight)| key((item, weight))));
+        } else {
+            keys.extend(entries().map(key));
+        }
+        keys.sort_unstable();
+        self.items.truncate(start);
+        self.weights.truncate(start);
+        for key in keys {
+            self.push(ItemIndex((key >> 32) as u32), f32::from_bits(key as u32));
         }
         self.end_row();
     }

@@ -47,6 +47,8 @@ mod quantization;
 mod random;
 mod recommender;
 mod registry;
+mod rounded_rows;
+mod spilled;
 mod tensor_model;
 mod tensors;
 mod training_monitor;

@@ -205,6 +205,41 @@ impl Content for Stored<'_> {
     }
 }
 
+impl<T: Element + Pod> Content for &Array<T> {
+    fn len(&self) -> usize {
+        <[T]>::len(self)
+    }
+
+    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        if !self.is_spilled() {
+            return Cow::Borrowed(&***self).write(sink);
+        }
+        const VALUES_AT_ONCE: usize = 1 << 18;
+        let mut values = Vec::new();
+        for start in (0..<[T]>::len(self)).step_by(VALUES_AT_ONCE) {
+            self.read(start..<[T]>::len(self).min(start + VALUES_AT_ONCE), &mut values)?;
+            Cow::Borrowed(&values[..]).write(sink)?;
+        }
+        Ok(())
+    }
+}
+
+/// Values that somebody else writes.
+struct Written<F> {
+    len: usize,
+    write: F,
+}
+
+impl<F: Fn(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>> Content for Written<F> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        (self.write)(sink)
+    }
+}
+
 impl<'a> Tensor<'a> {
     /// An array as it lies in a file.
     pub(crate) fn stored(name: &'static str, tensor: StoredTensor<'a>) -> Self {
@@ -226,6 +261,22 @@ impl<'a> Tensor<'a> {
     pub fn list<T: Element>(name: &'static str, values: impl Into<Cow<'a, [T]>>) -> Self {
         let values: Cow<'a, [T]> = values.into();
         Tensor::new(name, &[values.len()], values)
+    }
+
+    /// The list of an array. What is in a temporary file is read from there piece by piece.
+    pub(super) fn array<T: Element + Pod>(name: &'static str, values: &'a Array<T>) -> Self {
+        Tensor { name, shape: vec![values.len()], kind: T::TYPE, values: Box::new(values) }
+    }
+
+    /// An array of this type and shape whose bytes, little-endian, `write` hands on piece by piece.
+    pub(super) fn written(
+        name: &'static str,
+        shape: &[usize],
+        kind: TensorType,
+        write: impl Fn(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> + 'a,
+    ) -> Self {
+        let values = Written { len: shape.iter().product(), write };
+        Tensor { name, shape: shape.to_vec(), kind, values: Box::new(values) }
     }
 
     /// Bytes of all values.

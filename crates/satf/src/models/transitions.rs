@@ -130,7 +130,7 @@ pub struct Transitions {
 }
 
 /// Names of the arrays in files.
-const NAMES: RowNames = ["transition_offsets", "transition_items", "transition_weights"];
+const NAMES: RowNames = ["transition_offsets", "transition_items", "transition_weights", "transition_scales"];
 
 impl Transitions {
     /// Counts the transitions of all histories.
@@ -160,18 +160,18 @@ impl Transitions {
         let chunks = sources.each_item(
             monitor,
             || RowSums::new(num_items),
-            |row, source, places, chunk: &mut RowChunk| {
+            |row, source, chunk: &mut RowChunk| {
                 // The outcome is an error by now: nothing more is kept.
                 if num_pairs.load(Ordering::Relaxed) > most_pairs {
                     *chunk = RowChunk::default();
                     return;
                 }
                 let before = chunk.len();
-                for &(user, position) in places {
+                for (user, position) in sources.of_item(source) {
                     let history = histories.items_of(user);
                     add_neighbours(row, history, position as usize, &distance_weights, config.reverse);
                 }
-                let scale = f64::from(popularity[source]).powf(-config.source_power);
+                let scale = f64::from(popularity[source.get()]).powf(-config.source_power);
                 row.drain_into(chunk, |target| scale * target_scale[target]);
                 num_pairs.fetch_add((chunk.len() - before) as u64, Ordering::Relaxed);
             },

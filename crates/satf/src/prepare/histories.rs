@@ -1,5 +1,6 @@
 //! What models learn from: every user's items, oldest first, in one compact array.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::interactions::{Clock, History, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
@@ -52,6 +53,49 @@ impl Histories {
         }
         let lengths = count_lengths(&offsets);
         Histories { users, catalog, clock, offsets, items, times, lengths }
+    }
+
+    /// The rows of a log by user, in the order in which they stand there, and not yet in the order of time.
+    pub(super) fn by_user(log: &Interactions) -> Self {
+        let (users, catalog) = (Arc::clone(log.users()), Arc::clone(log.items()));
+        let num_users = users.len();
+        let mut offsets = vec![0usize; num_users + 1];
+        for row in log.rows() {
+            offsets[row.user.get() + 1] += 1;
+        }
+        for user in 0..num_users {
+            offsets[user + 1] += offsets[user];
+        }
+        let lengths = count_lengths(&offsets);
+        let mut items = vec![ItemIndex(0); log.len()];
+        let mut times = vec![Timestamp(0); log.len()];
+        // Where the next row of every user goes. In the end that is where the next user begins.
+        for row in log.rows() {
+            let next = &mut offsets[row.user.get()];
+            items[*next] = row.item;
+            times[*next] = row.time;
+            *next += 1;
+        }
+        offsets.copy_within(..num_users, 1);
+        offsets[0] = 0;
+        Histories { users, catalog, clock: log.clock(), offsets, items, times, lengths }
+    }
+
+    /// The items and times of many users at a time, to be put into another order: the first of the users, where their histories end, and
+    /// all that is theirs.
+    pub(super) fn pieces_mut(&mut self, users_a_piece: usize) -> Vec<PieceMut<'_>> {
+        let (mut items, mut times) = (&mut self.items[..], &mut self.times[..]);
+        let mut pieces = Vec::new();
+        for (piece, ends) in self.offsets[1..].chunks(users_a_piece).enumerate() {
+            let first_user = piece * users_a_piece;
+            let start = self.offsets[first_user];
+            let len = ends.last().map_or(0, |end| end - start);
+            let (own_items, later_items) = std::mem::take(&mut items).split_at_mut(len);
+            let (own_times, later_times) = std::mem::take(&mut times).split_at_mut(len);
+            (items, times) = (later_items, later_times);
+            pieces.push(PieceMut { first_user, start, ends, items: own_items, times: own_times });
+        }
+        pieces
     }
 
     /// Histories of anonymous users `0..n` over items `0..num_items`, of which only the order is known: for tests, examples and
@@ -216,14 +260,43 @@ impl Histories {
     }
 }
 
+/// What belongs to some consecutive users.
+pub(super) struct PieceMut<'a> {
+    first_user: usize,
+    start: usize,
+    ends: &'a [usize],
+    items: &'a mut [ItemIndex],
+    times: &'a mut [Timestamp],
+}
+
+impl PieceMut<'_> {
+    /// Gives every user's items and times to `change`.
+    pub(super) fn each_user(self, mut change: impl FnMut(UserIndex, &mut [ItemIndex], &mut [Timestamp])) {
+        let mut from = 0;
+        for (at, end) in self.ends.iter().enumerate() {
+            let range = from..end - self.start;
+            from = range.end;
+            let user = UserIndex((self.first_user + at) as u32);
+            change(user, &mut self.items[range.clone()], &mut self.times[range]);
+        }
+    }
+}
+
 /// For each of these times whether it is that of the one before.
 pub(super) fn marks(times: &[Timestamp]) -> impl Iterator<Item = bool> {
     times.iter().enumerate().map(|(at, time)| at > 0 && times[at - 1] == *time)
 }
 
+/// Lengths that are counted in a table; longer ones are rare.
+const SHORT: usize = 4096;
+
 /// Distinct lengths in ascending order, each with its number.
 fn count_lengths(offsets: &[usize]) -> Vec<(usize, u64)> {
-    let mut lengths: Vec<usize> = offsets.windows(2).map(|ends| ends[1] - ends[0]).collect();
-    lengths.sort_unstable();
-    lengths.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect()
+    let mut short = vec![0u64; SHORT];
+    let mut long = BTreeMap::new();
+    for ends in offsets.windows(2) {
+        let len = ends[1] - ends[0];
+        *short.get_mut(len).unwrap_or_else(|| long.entry(len).or_default()) += 1;
+    }
+    short.into_iter().enumerate().filter(|&(_, count)| count > 0).chain(long).collect()
 }

@@ -1,10 +1,12 @@
 //! The figures of a log, as in the paper's table of datasets.
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::duplicates::count_duplicates;
+use super::histories::Histories;
 use crate::data::time::to_iso;
-use crate::interactions::{Clock, Interactions, Timestamp};
+use crate::interactions::{Clock, Interactions, ItemIndex, Timestamp, UserIndex};
 
 /// Size and shape of a log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,6 +60,57 @@ impl Statistics {
     }
 }
 
+impl Statistics {
+    /// The same of a log that was turned into histories.
+    pub fn of_histories(histories: &Histories) -> Self {
+        let (users, items, rows) = (histories.num_users(), histories.num_items(), histories.num_rows());
+        let (duplicates, tied_rows) = (0..users as u32)
+            .into_par_iter()
+            .with_min_len(1024)
+            .map_init(Vec::new, |own: &mut Vec<ItemIndex>, user| {
+                let user = UserIndex(user);
+                own.clear();
+                own.extend_from_slice(histories.items_of(user));
+                own.sort_unstable();
+                let duplicates = own.windows(2).filter(|two| two[0] == two[1]).count();
+                let tied = histories.times_of(user).chunk_by(|one, next| one == next).map(<[_]>::len);
+                (duplicates, tied.filter(|&len| len > 1).sum::<usize>())
+            })
+            .reduce(|| (0, 0), |one, other| (one.0 + other.0, one.1 + other.1));
+        let times = histories.times().iter().copied();
+        let show = |time: Option<Timestamp>| time.filter(|_| histories.clock() == Clock::Calendar).map(iso);
+        Statistics {
+            users,
+            items,
+            rows,
+            average_history: ratio(rows as f64, users as f64),
+            median_history: median_of(histories.lengths(), users as u64),
+            density: ratio((rows - duplicates) as f64, users as f64 * items as f64),
+            first_time: show(times.clone().min()),
+            last_time: show(times.max()),
+            duplicates,
+            tied_rows,
+        }
+    }
+}
+
+/// The median of lengths, each with its number, of `count` in all.
+fn median_of(lengths: &[(usize, u64)], count: u64) -> f64 {
+    let at = |place: u64| {
+        let mut passed = 0;
+        let found = lengths.iter().find(|(_, number)| {
+            passed += number;
+            passed > place
+        });
+        found.map_or(0.0, |&(length, _)| length as f64)
+    };
+    match count {
+        0 => 0.0,
+        count if count % 2 == 1 => at(count / 2),
+        count => (at(count / 2 - 1) + at(count / 2)) / 2.0,
+    }
+}
+
 /// Rows that share user and time with another row.
 pub fn count_tied_rows(log: &Interactions) -> usize {
     let mut keys: Vec<_> = log.rows().iter().map(|row| (row.user, row.time)).collect();
@@ -85,6 +138,7 @@ fn median(sorted: &[usize]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prepare::TiePolicy;
     use crate::prepare::testing::log;
 
     #[test]
@@ -97,6 +151,18 @@ mod tests {
         assert!((stats.density - 5.0 / 9.0).abs() < 1e-15);
         assert_eq!(stats.first_time.as_deref(), Some("1970-01-01T00:00:00Z"));
         assert_eq!(stats.last_time.as_deref(), Some("1970-01-02T00:00:00Z"));
+    }
+
+    #[test]
+    fn histories_have_the_figures_of_their_log() {
+        let rows: Vec<_> = (0..400i64).map(|at| (at * at % 37, at * 7 % 23, at * at % 11 * 86_400)).collect();
+        for len in [1, 2, 5, 36, 200, 400] {
+            let log = log(&rows[..len]);
+            let (histories, tied_rows) = Histories::of_log(&log, TiePolicy::Shuffle, 1);
+            let stats = Statistics::of(&log);
+            assert_eq!(Statistics::of_histories(&histories), stats);
+            assert_eq!(tied_rows, stats.tied_rows);
+        }
     }
 
     #[test]

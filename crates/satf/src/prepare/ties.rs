@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::histories::Histories;
 use super::statistics::count_tied_rows;
 use crate::choice::{UnknownChoice, choose};
-use crate::interactions::{Interaction, Interactions, event_hash};
+use crate::interactions::{Interaction, Interactions, UserIndex, event_hash};
 
 /// How rows of one user with equal times are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,36 +85,67 @@ impl<'a> Timeline<'a> {
     }
 }
 
+/// Users whose events are put in order as one piece of parallel work.
+const USERS_A_PIECE: usize = 4096;
+
 impl Histories {
     /// The histories of a whole log, ties settled, and how many of its rows are tied. The same as those of its [`Timeline`], without putting
     /// all rows in the order of time.
     pub fn of_log(log: &Interactions, policy: TiePolicy, seed: u64) -> (Self, usize) {
-        let (rows, tied_rows) = ordered_by_user(log, policy, seed);
-        let rows = rows.iter().map(|row| (row.user, row.item, row.time));
-        let (users, items) = (Arc::clone(log.users()), Arc::clone(log.items()));
-        (Histories::from_ordered_rows(users, items, log.clock(), rows), tied_rows)
+        Histories::by_user(log).in_order(policy, seed)
+    }
+
+    /// The same of a log that nobody else needs: its rows are gone before the rest of the work begins.
+    pub fn of_whole_log(log: Interactions, policy: TiePolicy, seed: u64) -> (Self, usize) {
+        let histories = Histories::by_user(&log);
+        drop(log);
+        histories.in_order(policy, seed)
+    }
+
+    /// Puts every user's events in the order of time, and settles ties.
+    fn in_order(mut self, policy: TiePolicy, seed: u64) -> (Self, usize) {
+        let (users, items) = (Arc::clone(self.users()), Arc::clone(self.catalog()));
+        let tied_rows = self
+            .pieces_mut(USERS_A_PIECE)
+            .into_par_iter()
+            .map_init(Vec::new, |events, piece| {
+                let mut tied_rows = 0;
+                piece.each_user(|user, own_items, times| {
+                    // As most logs have them.
+                    if times.is_sorted_by(|one, next| one < next) {
+                        return;
+                    }
+                    events.clear();
+                    events.extend(times.iter().copied().zip(own_items.iter().copied()));
+                    events.sort_by_key(|event| event.0);
+                    for tied in events.chunk_by_mut(|one, next| one.0 == next.0).filter(|tied| tied.len() > 1) {
+                        tied_rows += tied.len();
+                        if policy != TiePolicy::File {
+                            let id = users.get(user.get());
+                            tied.sort_by_cached_key(|&(time, item)| {
+                                (event_hash(seed, id, items.get(item.get()), time), item)
+                            });
+                        }
+                    }
+                    for (at, &(time, item)) in events.iter().enumerate() {
+                        (times[at], own_items[at]) = (time, item);
+                    }
+                });
+                tied_rows
+            })
+            .sum();
+        (self, tied_rows)
     }
 }
 
 /// The rows of a log by user, then by time, ties settled, and how many of them are tied.
 fn ordered_by_user(log: &Interactions, policy: TiePolicy, seed: u64) -> (Vec<Interaction>, usize) {
-    let mut rows = log.rows().to_vec();
-    match policy {
-        TiePolicy::File => rows.par_sort_by_key(|row| (row.user, row.time)),
-        TiePolicy::Shuffle | TiePolicy::Basket => {
-            rows.par_sort_unstable_by_key(|row| (row.user, row.time, row.item))
-        }
-    }
-    let mut tied_rows = 0;
-    for tied in rows.chunk_by_mut(|a, b| (a.user, a.time) == (b.user, b.time)).filter(|tied| tied.len() > 1) {
-        tied_rows += tied.len();
-        if policy != TiePolicy::File {
-            let user = log.users().get(tied[0].user.get());
-            let hash = |row: &Interaction| event_hash(seed, user, log.items().get(row.item.get()), row.time);
-            tied.sort_by_cached_key(hash);
-        }
-    }
-    (rows, tied_rows)
+    let (histories, tied_rows) = Histories::of_log(log, policy, seed);
+    let of_user = |user: UserIndex| {
+        let events = histories.items_of(user).iter().zip(histories.times_of(user));
+        events.map(move |(&item, &time)| Interaction { user, item, time })
+    };
+    ((0..histories.num_users() as u32).map(UserIndex).flat_map(of_user).collect(), tied_rows)
 }
 
 #[cfg(test)]

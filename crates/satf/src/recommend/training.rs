@@ -129,10 +129,11 @@ impl Model {
         SharedKeys { seed: options.seed, ..SharedKeys::default() }.add_to(&mut keys, &entry)?;
         let configured = entry.configure(&keys)?;
         let (histories, _) = Histories::of_log(log, options.ties, options.seed);
+        let statistics = Statistics::of_histories(&histories);
         let mut model = Model::train(&configured, &histories, monitor)?;
         model.set_dataset(options.seed, |dataset| {
             dataset.ties = Some(options.ties);
-            dataset.statistics = Some(Statistics::of(log));
+            dataset.statistics = Some(statistics);
         });
         if options.with_statistics {
             model.keep_statistics(histories);
@@ -162,7 +163,7 @@ impl Model {
         let mut model = Model::new(&configured, &histories, recommender);
         model.set_dataset(seed, |dataset| {
             dataset.ties = Some(TiePolicy::Shuffle);
-            dataset.statistics = Some(Statistics::of(&histories.to_log()));
+            dataset.statistics = Some(Statistics::of_histories(&histories));
         });
         if options.with_statistics {
             model.keep_statistics(histories);

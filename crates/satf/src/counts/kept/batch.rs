@@ -9,7 +9,7 @@ use crate::counts::pair_rows::PairRows;
 use crate::counts::row_counter::{PairCounter, RowCounter};
 use crate::counts::vocabulary::Vocabulary;
 use crate::interactions::{Interactions, ItemIndex, UserIndex};
-use crate::monitor::Monitor;
+use crate::monitor::{Cancelled, Monitor};
 use crate::prepare::{Histories, TiePolicy};
 
 /// What is counted of some items.
@@ -62,7 +62,15 @@ impl Counts {
         let popularity = histories.popularity();
         let counter = PairCounter::new(&options.counting(), histories, &popularity);
         monitor.begin("counting pairs", popularity.len() as u64);
-        let chunks = counter.each_item(monitor, |row, _, chunk: &mut Chunk| chunk.push(row))?;
+        let mut chunks: Vec<Chunk> = Vec::new();
+        counter.each_item_in_order(
+            monitor,
+            |row, _, chunk: &mut Chunk| chunk.push(row),
+            |chunk| -> Result<(), Cancelled> {
+                chunks.push(chunk);
+                Ok(())
+            },
+        )?;
         let mut counts = Counts::new(options);
         counts.distances = DistanceSums::new(options.window).merge(&counter.distances());
         counts.takers = (0..popularity.len() as u32).map(|item| takers(&counter, ItemIndex(item))).collect();

@@ -53,6 +53,16 @@ impl PairRows for RankedCounts<'_> {
         }
     }
 
+    fn count_higher(&self, item: ItemIndex, row: &mut RowCounter) {
+        let kept = &self.counts.rows[self.ranks.numbers[item.get()] as usize];
+        for (target, place, weight) in kept.iter() {
+            let rank = self.ranks.of_number[target as usize];
+            if rank != u32::MAX && rank > item.0 {
+                row.add(ItemIndex(rank), place, weight as u64);
+            }
+        }
+    }
+
     fn squares(&self) -> Option<[u128; CLASSES]> {
         Some(self.counts.squares)
     }

@@ -2,7 +2,6 @@
 
 mod gathered;
 mod grouping;
-mod nameless_file;
 mod spill;
 
 use std::fs;
@@ -11,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use hashbrown::{DefaultHashBuilder, HashSet};
 
-pub(crate) use self::nameless_file::nameless_file;
 
 use self::gathered::UNKNOWN;
 use self::grouping::Grouping;

@@ -14,7 +14,7 @@ use hashbrown::DefaultHashBuilder;
 
 use super::UserHistory;
 use super::gathered::Gathered;
-use super::nameless_file::nameless_file;
+use crate::data::nameless_file;
 use crate::interactions::{Id, ItemIndex, OwnedHistory, OwnedId};
 
 /// Few enough to be open at once anywhere.

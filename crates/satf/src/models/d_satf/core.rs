@@ -222,7 +222,7 @@ pub(super) fn second_moments(
     let weights = autocorrelation(lag_weights, window.min(longest));
     monitor.begin("counting what stands together", num_items as u64);
     let images = space.images(monitor, |item, sums, rows| {
-        for &(user, at) in places.of_item(ItemIndex(item as u32)) {
+        for (user, at) in places.of_item(ItemIndex(item as u32)) {
             let items = histories.items_of(user);
             let at = at as usize;
             let user_weight = (items.len() as f64).powf(-user_power);

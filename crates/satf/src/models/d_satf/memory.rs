@@ -32,10 +32,15 @@
 //! and none of them should drown the others. A row keeps its strongest targets. `O(rows * window)` time; nothing but the pairs that
 //! are kept is stored.
 
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use crate::counts::{AT_ONCE, CLASSES, DistanceSums, PairRows, RowCounter, Sums, UNIT};
 use crate::interactions::ItemIndex;
+use super::DSatfConfig;
+use crate::byte_size::ByteSize;
 use crate::models::ModelError;
-use crate::models::item_rows::{ItemRows, RowChunk};
+use crate::models::item_rows::{ItemRows, RowChunk, RowWriter};
 use crate::monitor::Monitor;
 use crate::prepare::Histories;
 
@@ -81,19 +86,41 @@ const UNKNOWN_AGREEMENT: f64 = 0.75;
 pub(super) struct Evidence {
     distances: DistanceSums,
     /// $\sum n^c_{ab}$.
-    weight: [f64; CLASSES],
+    weight: [u128; CLASSES],
     /// Sums of squared weights.
     squares: [u128; CLASSES],
     /// $\sum n^c_{ab} n^d_{ab}$.
-    one_way: [[f64; CLASSES]; CLASSES],
+    one_way: [[u128; CLASSES]; CLASSES],
     /// $\sum (n^c_{ab} + n^c_{ba}) (n^d_{ab} + n^d_{ba})$, over ordered pairs.
-    both_ways: [[f64; CLASSES]; CLASSES],
+    both_ways: [[u128; CLASSES]; CLASSES],
 }
 
 impl Evidence {
     /// Counts all pairs.
     pub(super) fn of(pairs: &impl PairRows, monitor: &dyn Monitor) -> Result<Self, ModelError> {
-        let chunks = pairs.each_item(monitor, |row, _, evidence: &mut Evidence| evidence.add_row(row))?;
+        Evidence::counting(pairs, |_, _| {}, monitor)
+    }
+
+    /// Counts all pairs, and how many of them every item has.
+    fn with_lengths(pairs: &impl PairRows, monitor: &dyn Monitor) -> Result<(Self, Vec<u32>), ModelError> {
+        let lengths: Vec<AtomicU32> = (0..pairs.num_items()).map(|_| AtomicU32::new(0)).collect();
+        let count = |one: ItemIndex, other: ItemIndex| {
+            lengths[one.get()].fetch_add(1, Ordering::Relaxed);
+            lengths[other.get()].fetch_add(1, Ordering::Relaxed);
+        };
+        let evidence = Evidence::counting(pairs, count, monitor)?;
+        Ok((evidence, lengths.into_iter().map(AtomicU32::into_inner).collect()))
+    }
+
+    /// Counts all pairs, and hands out every two items that are one.
+    fn counting(
+        pairs: &impl PairRows,
+        see: impl Fn(ItemIndex, ItemIndex) + Sync,
+        monitor: &dyn Monitor,
+    ) -> Result<Self, ModelError> {
+        let chunks = pairs.each_item_with_higher(monitor, |row, item, evidence: &mut Evidence| {
+            evidence.add_row(row, |other| see(item, other));
+        })?;
         let mut evidence = chunks.iter().fold(Evidence::default(), Evidence::add);
         evidence.distances = pairs.distances();
         evidence.squares = pairs.squares().unwrap_or(evidence.squares);
@@ -105,35 +132,51 @@ impl Evidence {
         Evidence { distances, ..Evidence::default() }
     }
 
-    fn add_row(&mut self, row: &mut RowCounter) {
-        self.add_squares(row);
-        row.drain(|_, sums| self.add_pair(sums));
-    }
-
-    /// Adds the pairs of a row, which keeps them.
-    pub(super) fn add_kept_row(&mut self, row: &RowCounter) {
-        self.add_squares(row);
-        row.sums().for_each(|sums| self.add_pair(sums));
-    }
-
-    fn add_squares(&mut self, row: &RowCounter) {
+    /// Adds the pairs of an item with all others, one way, as far as this item comes first. The row keeps them.
+    pub(super) fn add_kept_row(&mut self, row: &mut RowCounter) {
         for (sum, squares) in self.squares.iter_mut().zip(row.squares()) {
             *sum += squares;
         }
-    }
-
-    fn add_pair(&mut self, sums: &Sums) {
-        let forth: [f64; CLASSES] = std::array::from_fn(|class| sums[2 * class] as f64);
-        let both: [f64; CLASSES] = std::array::from_fn(|class| forth[class] + sums[2 * class + 1] as f64);
-        for classes in CLASSES_OF {
-            for one in classes.clone().filter(|&class| both[class] > 0.0) {
-                self.weight[one] += forth[one];
-                for other in one..classes.end {
-                    self.one_way[one][other] += forth[one] * forth[other];
-                    self.both_ways[one][other] += both[one] * both[other];
+        row.each(|sums| {
+            for classes in CLASSES_OF {
+                for one in classes.clone() {
+                    let (forth, back) = (u128::from(sums[2 * one]), u128::from(sums[2 * one + 1]));
+                    if forth + back == 0 {
+                        continue;
+                    }
+                    self.weight[one] += forth;
+                    for other in one..classes.end {
+                        let [forth_too, back_too] = [0, 1].map(|way| u128::from(sums[2 * other + way]));
+                        self.one_way[one][other] += forth * forth_too;
+                        self.both_ways[one][other] += (forth + back) * (forth_too + back_too);
+                    }
                 }
             }
+        });
+    }
+
+    /// Adds the pairs of an item with higher ones, both ways. Integers: their order does not matter.
+    fn add_row(&mut self, row: &mut RowCounter, see: impl Fn(ItemIndex)) {
+        for (sum, squares) in self.squares.iter_mut().zip(row.squares()) {
+            *sum += squares;
         }
+        row.drain_unordered(|item, sums| {
+            see(item);
+            for classes in CLASSES_OF {
+                for one in classes.clone() {
+                    let (forth, back) = (u128::from(sums[2 * one]), u128::from(sums[2 * one + 1]));
+                    if forth + back == 0 {
+                        continue;
+                    }
+                    self.weight[one] += forth + back;
+                    for other in one..classes.end {
+                        let [forth_too, back_too] = [0, 1].map(|way| u128::from(sums[2 * other + way]));
+                        self.one_way[one][other] += forth * forth_too + back * back_too;
+                        self.both_ways[one][other] += 2 * (forth + back) * (forth_too + back_too);
+                    }
+                }
+            }
+        });
     }
 
     pub(super) fn add(mut self, other: &Evidence) -> Self {
@@ -153,12 +196,12 @@ impl Evidence {
         let mut sums = KindEvidence::default();
         for one in CLASSES_OF[kind].clone() {
             let weight = class_weights[one];
-            sums.weight += weight * self.weight[one];
+            sums.weight += weight * self.weight[one] as f64;
             sums.squares += weight * weight * self.squares[one] as f64;
             for other in one..CLASSES_OF[kind].end {
                 let both = weight * class_weights[other] * if one == other { 1.0 } else { 2.0 };
-                sums.one_way += both * self.one_way[one][other];
-                sums.both_ways += both * self.both_ways[one][other];
+                sums.one_way += both * self.one_way[one][other] as f64;
+                sums.both_ways += both * self.both_ways[one][other] as f64;
             }
         }
         sums
@@ -264,34 +307,68 @@ impl Finisher {
     }
 }
 
+/// A memory that was learned.
+pub(super) struct Memory {
+    pub(super) rows: ItemRows,
+    /// The sum of the squared weights of every row.
+    pub(super) squares: Vec<f64>,
+    pub(super) agreements: [Option<f64>; KINDS],
+}
+
 /// Counts all pairs, twice: once to learn their direction, once to keep them. `trend` is what else a target's weight is
 /// multiplied with when it is scored: a row keeps what is strongest then.
+///
+/// How many pairs are kept is known before the second time. If they take more than `room` bytes they go to temporary files.
 pub(super) fn fit(
     params: &MemoryParams,
     pairs: &impl PairRows,
     popularity: &[u32],
     trend: &[f64],
+    room: u64,
     monitor: &dyn Monitor,
-) -> Result<(ItemRows, [Option<f64>; KINDS]), ModelError> {
+) -> Result<Memory, ModelError> {
     monitor.begin("learning the direction of pairs", popularity.len() as u64);
-    let finisher = Finisher::new(&Evidence::of(pairs, monitor)?, params);
+    let (evidence, lengths) = Evidence::with_lengths(pairs, monitor)?;
+    let finisher = Finisher::new(&evidence, params);
+    let num_pairs: usize = lengths.iter().map(|&len| (len as usize).min(params.row_limit)).sum();
+    drop(lengths);
 
     monitor.begin("keeping pairs", popularity.len() as u64);
     let scale = |power: f64| -> Vec<f64> {
         popularity.iter().map(|&count| f64::from(count.max(1)).powf(-power)).collect()
     };
     let (source_scale, target_scale) = (scale(params.source_power), scale(params.target_power));
-    let chunks = pairs.each_item(monitor, |row, source, chunk: &mut RowChunk| {
-        row.drain(|target, sums| {
-            let scale = source_scale[source.get()] * target_scale[target.get()];
-            let weight = (finisher.evidence(sums) * scale) as f32;
-            if weight > 0.0 {
-                chunk.push(target, weight);
-            }
-        });
-        chunk.end_row_with_strongest(params.row_limit, |target: ItemIndex| trend[target.get()]);
-    })?;
-    Ok((ItemRows::from_chunks(chunks), finisher.agreements()))
+    let needed = num_pairs as u64 * ItemRows::BYTES_A_PAIR;
+    let is_spilled = needed > room;
+    tracing::info!(
+        pairs = num_pairs,
+        "{} of pairs {}",
+        ByteSize(needed),
+        if is_spilled { "go to temporary files" } else { "stay in memory" }
+    );
+    let failed = |source| no_temporary_file(needed, source);
+    let mut rows = RowWriter::new(popularity.len(), num_pairs, is_spilled).map_err(failed)?;
+    pairs.each_item_in_order(
+        monitor,
+        |row, source, chunk: &mut RowChunk| {
+            row.drain_unordered(|target, sums| {
+                let scale = source_scale[source.get()] * target_scale[target.get()];
+                let weight = (finisher.evidence(sums) * scale) as f32;
+                if weight > 0.0 {
+                    chunk.push(target, weight);
+                }
+            });
+            chunk.end_row_with_strongest(params.row_limit, |target: ItemIndex| trend[target.get()]);
+        },
+        |chunk| rows.push(&chunk).map_err(failed),
+    )?;
+    let (rows, squares) = rows.finish().map_err(failed)?;
+    Ok(Memory { rows, squares, agreements: finisher.agreements() })
+}
+
+/// An error that so many bytes of pairs found no place in temporary files.
+pub(super) fn no_temporary_file(needed: u64, source: io::Error) -> ModelError {
+    ModelError::TemporaryFile { model: DSatfConfig::NAME, folder: std::env::temp_dir(), needed, source }
 }
 
 /// The most pairs there can be: what stands near each other, both ways, at most every two items.

@@ -14,6 +14,7 @@
 
 mod core;
 mod memory;
+mod needs;
 mod recommender;
 mod rehearsal;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use toml::Table;
 
 use self::core::{ItemSpace, NormalEquations, second_moments};
 use self::memory::MemoryParams;
+use self::needs::Needs;
 use self::recommender::DSatf;
 use self::rehearsal::{rehearse, rehearse_balance};
 use self::trend::Trend;
@@ -74,7 +76,7 @@ pub struct DSatfConfig {
     pub trend: Option<f64>,
     /// Days after which an event counts 1/e as recent: above 0, at most 1e12 (default 60).
     pub trend_days: f64,
-    /// Most pairs that are kept of an item, the strongest: at least 1 (default 500).
+    /// Most pairs that are kept of an item, the strongest: at least 1 (default 2000).
     pub row_limit: usize,
     /// Share of the core in a score: 0 (memory alone, no core is learned) to 1 (core alone) (default: learned).
     pub balance: Option<f64>,
@@ -89,7 +91,7 @@ pub struct DSatfConfig {
     pub max_len: usize,
     /// Seed of the solver's random start.
     pub seed: u64,
-    /// Most memory that training may take, in bytes (default 8 GiB).
+    /// Most memory that training may take, in bytes (default 8 GiB). Pairs that do not fit go to temporary files.
     pub memory_bytes: Option<u64>,
 }
 
@@ -106,12 +108,6 @@ const BALANCE: &str = "balance";
 /// What [`DSatfConfig::memory_bytes`] means if it is not given.
 const DEFAULT_MEMORY_BYTES: u64 = 8 << 30;
 
-/// Bytes a pair takes while the memory is put together, and an entry of an item space while the core is learned.
-const BYTES_A_PAIR: u64 = 16;
-const BYTES_A_FACTOR: u64 = 28;
-/// Bytes of an entry of the core: its normal equations, their eigenvectors and what these take to be found.
-const BYTES_A_CORE_ENTRY: u64 = 72;
-
 impl Default for DSatfConfig {
     fn default() -> Self {
         DSatfConfig {
@@ -126,7 +122,7 @@ impl Default for DSatfConfig {
             basket_order: None,
             trend: None,
             trend_days: 60.0,
-            row_limit: 100_000,
+            row_limit: 2000,
             balance: None,
             rank: None,
             scaling: 0.2,
@@ -174,24 +170,31 @@ impl DSatfConfig {
         self.rank.unwrap_or_else(|| default_rank(histories, affordable))
     }
 
-    /// An error if pairs and factors may take more memory than allowed.
+    /// What training on these histories takes.
+    fn needs(&self, histories: &Histories) -> Needs {
+        Needs::of(histories, self.window, self.row_limit, self.rank_on(histories))
+    }
+
+    fn allowed_bytes(&self) -> u64 {
+        self.memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES)
+    }
+
+    /// An error if even what has to be in memory takes more than allowed. Pairs have not: they may be in temporary files.
     fn check_memory(&self, histories: &Histories) -> Result<(), ModelError> {
-        let (items, rank) = (histories.num_items() as u64, self.rank_on(histories) as u64);
-        let pairs =
-            memory::most_pairs(histories, self.window).min(items.saturating_mul(self.row_limit as u64));
-        let factors = items.saturating_mul(rank).saturating_mul(BYTES_A_FACTOR);
-        let factors = factors.saturating_add(rank.saturating_mul(rank).saturating_mul(BYTES_A_CORE_ENTRY));
-        let needed = pairs.saturating_mul(BYTES_A_PAIR).saturating_add(factors);
-        let allowed = self.memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES);
+        let (has_core, is_rehearsed) = (self.balance != Some(0.0), !self.learned_keys().is_empty());
+        let needs = self.needs(histories);
+        let (needed, allowed) = (needs.least(has_core, is_rehearsed), self.allowed_bytes());
         if needed <= allowed {
             return Ok(());
         }
+        let (rows, items) = (histories.num_rows(), histories.num_items());
+        let core = format!(", and {items} x {} item factors", self.rank_on(histories));
         Err(ModelError::Memory {
             model: Self::NAME,
-            what: format!("up to {pairs} pairs of items and {items} x {rank} item factors"),
+            what: format!("{rows} rows and rows of pairs of {items} items{}", if has_core { &core } else { "" }),
             needed,
             allowed,
-            hint: "lower window or rank, drop rare items, or raise memory_bytes",
+            hint: "lower rank, leave the core out (balance = 0), or raise memory_bytes",
         })
     }
 
@@ -428,7 +431,10 @@ impl DSatfConfig {
         let trend = Trend::new(histories, given.trend_days).weights(keys.trend);
         let popularity = histories.popularity();
         let params = keys.memory_params(&given);
-        let (memory, agreements) = memory::fit(&params, &pairs, &popularity, &trend, monitor)?;
+        let needs = self.needs(histories);
+        let room = needs.room_for_pairs(self.allowed_bytes(), balance > 0.0);
+        let memory::Memory { rows: memory, squares, agreements } =
+            memory::fit(&params, &pairs, &popularity, &trend, room, monitor)?;
         drop(pairs);
         tracing::info!(
             ?agreements,
@@ -455,7 +461,7 @@ impl DSatfConfig {
             None
         };
         let regularization = self.regularization;
-        Ok(Fitted { balance, regularization, lag_weights, memory, core, trend, popularity, learned })
+        Ok(Fitted { balance, regularization, lag_weights, memory, squares, core, trend, popularity, learned })
     }
 }
 
@@ -465,6 +471,8 @@ struct Fitted {
     regularization: f64,
     lag_weights: LagWeights,
     memory: ItemRows,
+    /// Sums of squared weights of its rows.
+    squares: Vec<f64>,
     core: Option<(ItemSpace, NormalEquations)>,
     trend: Vec<f64>,
     popularity: Vec<u32>,
@@ -493,16 +501,18 @@ impl Fitted {
     fn with(&self, balance: f64, regularization: Option<f64>) -> Result<DSatf, ModelError> {
         let core = core_with(self.core.as_ref(), balance, regularization.unwrap_or(self.regularization));
         let (weights, memory) = (self.lag_weights.clone(), self.memory.clone());
-        let model = DSatf::new(balance, weights, memory, core, &self.trend, &self.popularity);
-        model.map(|model| model.with_learned(self.learned.clone())).ok_or_else(not_finite)
+        let model =
+            DSatf::new(balance, weights, memory, &self.squares, core, &self.trend, &self.popularity)?;
+        Ok(model.with_learned(self.learned.clone()))
     }
 
     /// The model as it was asked for. The memory is not copied.
     fn finish(self) -> Result<Box<dyn Recommender>, ModelError> {
         let core = core_with(self.core.as_ref(), self.balance, self.regularization);
+        let (weights, trend) = (self.lag_weights, &self.trend);
         let model =
-            DSatf::new(self.balance, self.lag_weights, self.memory, core, &self.trend, &self.popularity);
-        Ok(Box::new(model.ok_or_else(not_finite)?.with_learned(self.learned)))
+            DSatf::new(self.balance, weights, self.memory, &self.squares, core, trend, &self.popularity)?;
+        Ok(Box::new(model.with_learned(self.learned)))
     }
 }
 

@@ -3,6 +3,8 @@
 use faer::Mat;
 
 use super::core::ItemSpace;
+use super::memory::no_temporary_file;
+use super::not_finite;
 use crate::interactions::ItemIndex;
 use crate::models::LagWeights;
 use crate::models::batch::{check_history, score_each};
@@ -10,7 +12,7 @@ use crate::models::company;
 use crate::models::fold_in::FoldIn;
 use crate::models::item_rows::{ItemRows, RowNames};
 use crate::models::tensors::{Shares, StoredTensors, Tensor, TensorError};
-use crate::models::{Quantization, Recommender, Scores, Similarities, SparseSums, UserData, Workspace};
+use crate::models::{ModelError, Quantization, Recommender, Scores, Similarities, SparseSums, UserData, Workspace};
 use crate::prepare::History;
 use crate::ranking::Scored;
 
@@ -24,28 +26,30 @@ pub(super) struct DSatf {
 }
 
 /// Names of the memory's arrays in files.
-const NAMES: RowNames = ["memory_offsets", "memory_items", "memory_weights"];
+const NAMES: RowNames = ["memory_offsets", "memory_items", "memory_weights", "memory_scales"];
 
 impl DSatf {
-    /// Brings both parts to one scale. `None` if a factor is not finite.
+    /// Brings both parts to one scale. `squares` are the sums of squared weights of the memory's rows. An error if a factor is not finite,
+    /// or if there is no room for what is kept in temporary files.
     pub(super) fn new(
         balance: f64,
         lag_weights: LagWeights,
         mut memory: ItemRows,
+        squares: &[f64],
         core: Option<(&ItemSpace, Mat<f64>)>,
         trend: &[f64],
         popularity: &[u32],
-    ) -> Option<Self> {
+    ) -> Result<Self, ModelError> {
         let num_items = popularity.len();
-        let memory_size = root_mean_square(popularity, |item| {
-            memory.row(ItemIndex(item as u32)).1.iter().map(|&weight| f64::from(weight).powi(2)).sum()
-        });
+        let memory_size = root_mean_square(popularity, |item| squares[item]);
         if !memory_size.is_finite() {
-            return None;
+            return Err(not_finite());
         }
         let scale = if memory_size > 0.0 { (1.0 - balance) / memory_size } else { 0.0 };
         if scale > 0.0 {
-            memory.scale_columns(|item| scale * trend[item.get()]);
+            let needed = memory.num_pairs() as u64 * ItemRows::BYTES_A_PAIR;
+            let scaled = memory.scale_columns(|item| scale * trend[item.get()]);
+            scaled.map_err(|source| no_temporary_file(needed, source))?;
         } else {
             memory = ItemRows::empty(num_items);
         }
@@ -63,10 +67,11 @@ impl DSatf {
                 };
                 let left: Vec<f32> = (0..num_items).flat_map(row).collect();
                 let right: Vec<f32> = right.iter().map(|&value| (value * scale) as f32).collect();
-                Some(FoldIn::new(num_items, left, right, lag_weights.clone())?)
+                let core = FoldIn::new(num_items, left, right, lag_weights.clone());
+                Some(core.ok_or_else(not_finite)?)
             }
         };
-        Some(DSatf { memory, core, lag_weights, learned: Vec::new() })
+        Ok(DSatf { memory, core, lag_weights, learned: Vec::new() })
     }
 
     pub(super) fn restore(tensors: &StoredTensors<'_>) -> Result<Self, TensorError> {
@@ -220,8 +225,7 @@ impl Recommender for DSatf {
     }
 
     fn quantized(&self, quantization: Quantization) -> Result<Box<dyn Recommender>, &'static str> {
-        let core =
-            self.core.as_ref().ok_or("without a core it has no item factors")?.rounded(quantization)?;
-        Ok(Box::new(DSatf { core: Some(core), ..self.clone() }))
+        let core = self.core.as_ref().map(|core| core.rounded(quantization)).transpose()?;
+        Ok(Box::new(DSatf { memory: self.memory.rounded(quantization)?, core, ..self.clone() }))
     }
 }

@@ -78,7 +78,10 @@ fn memory_of(making: &Making, histories: &Histories) -> ItemRows {
     let popularity = histories.popularity();
     let pairs = PairCounter::new(&making.counting, histories, &popularity);
     let trend = vec![1.0; popularity.len()];
-    memory::fit(&making.params, &pairs, &popularity, &trend, &()).unwrap().0
+    let [kept, spilled] =
+        [u64::MAX, 0].map(|room| memory::fit(&making.params, &pairs, &popularity, &trend, room, &()).unwrap());
+    assert!(kept.rows == spilled.rows && kept.squares == spilled.squares);
+    kept.rows
 }
 
 /// The largest distances of the classes, those of pairs at one time first.
@@ -305,7 +308,7 @@ fn the_projectors_of_the_other_models_are_special_cases() {
         let core = Some((&space, Mat::identity(rank, rank)));
         let trend = vec![1.0; items];
         let model =
-            DSatf::new(1.0, LagWeights::ByLag(lag_weights.clone()), memory, core, &trend, &popularity)
+            DSatf::new(1.0, LagWeights::ByLag(lag_weights.clone()), memory, &vec![0.0; items], core, &trend, &popularity)
                 .unwrap();
         let row = |item: usize, into: &mut [f64]| {
             into.iter_mut().enumerate().for_each(|(k, value)| *value = v[(item, k)]);
@@ -447,9 +450,12 @@ fn too_little_memory_is_said_before_anything_is_counted() {
     let Err(ModelError::Memory { needed, allowed: 1000, .. }) = config.check_on(&log) else {
         panic!("allowed")
     };
-    // Every two of 40 items, and 10 columns: a quarter of the items.
-    assert_eq!(needed, 1600 * BYTES_A_PAIR + 40 * 10 * BYTES_A_FACTOR + 10 * 10 * BYTES_A_CORE_ENTRY);
     DSatfConfig { memory_bytes: Some(needed), ..Default::default() }.check_on(&log).unwrap();
+    let larger = DSatfConfig { memory_bytes: Some(needed), rank: Some(40), ..Default::default() };
+    let alone = DSatfConfig { balance: Some(0.0), ..larger.clone() };
+    assert!(alone.check_on(&log).is_ok());
+    let with_more = DSatfConfig { memory_bytes: Some(1 << 40), ..larger };
+    assert!(with_more.check_on(&log).is_ok());
 }
 
 #[test]
