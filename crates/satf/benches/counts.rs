@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::sync::LazyLock;
 
+use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use satf::generate::{ShapeOptions, like};
 use satf::{Counts, CountsOptions, Interactions, Timestamp};
@@ -108,7 +109,7 @@ fn read_sums_of_1_000_000_rows(bencher: Bencher) {
         file.write_all(&[at.to_le_bytes(), 1i64.to_le_bytes()].concat()).expect("room for the sums");
     }
     let row_len = sums.div_ceil(log.items().len());
-    bencher.bench_local(|| {
+    bencher.counter(BytesCount::new(16 * sums)).bench_local(|| {
         let bytes = std::fs::read(file.path()).expect("what was written");
         let checksum = blake3::Hasher::new().update_rayon(&bytes).finalize();
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));

@@ -27,74 +27,72 @@ impl Key {
 /// Changes that wait are put in order when they are more than this, and more than a quarter of what is in order.
 const MOST_WAITING: usize = 32;
 
-/// The sums of one item by other item and place. What was added or taken away of late waits at the end, so that a change costs the same
+/// The sums of one item by other item and place. What was added or taken away of late waits beside them, so that a change costs the same
 /// however many pairs there are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeptRow {
-    /// In order up to `settled`, without zeros; behind it whatever came since.
-    entries: Vec<(Key, i64)>,
-    settled: usize,
+    /// In order, each once, and none that is 0.
+    settled: Vec<(Key, i64)>,
+    /// Whatever came since.
+    waiting: Vec<(Key, i64)>,
 }
 
 impl KeptRow {
     /// A row for so many sums.
     pub(super) fn with_capacity(sums: usize) -> Self {
-        KeptRow { entries: Vec::with_capacity(sums), settled: 0 }
+        KeptRow { settled: Vec::with_capacity(sums), waiting: Vec::new() }
     }
 
     /// Appends a sum that is not 0 and stands behind all others.
     pub(super) fn push_settled(&mut self, target: u32, place: usize, sum: i64) {
         let key = Key::new(target, place);
-        debug_assert!(sum != 0 && self.entries.last().is_none_or(|last| last.0 < key));
-        self.entries.push((key, sum));
-        self.settled = self.entries.len();
+        debug_assert!(sum != 0 && self.settled.last().is_none_or(|last| last.0 < key));
+        self.settled.push((key, sum));
     }
 
     /// Adds to a sum.
     pub(super) fn change(&mut self, target: u32, place: usize, weight: i64) {
-        self.entries.push((Key::new(target, place), weight));
-        let waiting = self.entries.len() - self.settled;
-        if waiting > MOST_WAITING.max(self.settled / 4) {
+        self.waiting.push((Key::new(target, place), weight));
+        if self.waiting.len() > MOST_WAITING.max(self.settled.len() / 4) {
             self.settle();
         }
     }
 
     /// Puts all sums in order, each once, and none that is 0.
     pub(super) fn settle(&mut self) {
-        if self.settled == self.entries.len() {
+        if self.waiting.is_empty() {
             return;
         }
-        // What is in order already is one run, which the sort merges.
-        self.entries.sort_by_key(|entry| entry.0);
-        let mut kept = 0;
-        let mut at = 0;
-        while at < self.entries.len() {
-            let (key, mut sum) = self.entries[at];
-            at += 1;
-            while at < self.entries.len() && self.entries[at].0 == key {
-                sum += self.entries[at].1;
-                at += 1;
+        self.waiting.sort_unstable_by_key(|entry| entry.0);
+        let mut sums = Vec::with_capacity(self.settled.len() + self.waiting.len());
+        let mut settled = self.settled.iter().copied().peekable();
+        let mut waiting = self.waiting.iter().copied().peekable();
+        while let Some((key, change)) = waiting.next() {
+            while let Some(sum) = settled.next_if(|sum| sum.0 < key) {
+                sums.push(sum);
+            }
+            let mut sum = change + settled.next_if(|sum| sum.0 == key).map_or(0, |(_, sum)| sum);
+            while let Some((_, change)) = waiting.next_if(|change| change.0 == key) {
+                sum += change;
             }
             if sum != 0 {
-                self.entries[kept] = (key, sum);
-                kept += 1;
+                sums.push((key, sum));
             }
         }
-        self.entries.truncate(kept);
-        self.settled = kept;
-        if self.entries.capacity() > 4 * kept + 64 {
-            self.entries.shrink_to(2 * kept);
-        }
+        sums.extend(settled);
+        sums.shrink_to_fit();
+        self.settled = sums;
+        self.waiting = Vec::new();
     }
 
     /// How many changes and sums there are.
     pub(super) fn len(&self) -> usize {
-        self.entries.len()
+        self.settled.len() + self.waiting.len()
     }
 
     /// Every change and sum: other item, place, weight. Several may be of one sum.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, usize, i64)> {
-        self.entries.iter().map(|&(key, weight)| (key.target(), key.place(), weight))
+        self.settled.iter().chain(&self.waiting).map(|&(key, weight)| (key.target(), key.place(), weight))
     }
 }
 
@@ -115,11 +113,17 @@ mod tests {
         }
         one.settle();
         other.settle();
-        assert_eq!(one.entries, other.entries);
+        assert_eq!(one.settled, other.settled);
+        assert!(one.settled.is_sorted_by_key(|entry| entry.0) && one.waiting.is_empty());
+        let mut sums = std::collections::BTreeMap::new();
+        for &(target, place, weight) in &changes {
+            *sums.entry((target, place)).or_insert(0) += weight;
+        }
+        assert!(one.iter().eq(sums.into_iter().map(|((target, place), sum)| (target, place, sum))));
         for &(target, place, weight) in &changes {
             one.change(target, place, -weight);
         }
         one.settle();
-        assert!(one.entries.is_empty() && !other.entries.is_empty());
+        assert!(one.len() == 0 && other.len() > 0);
     }
 }

@@ -139,7 +139,9 @@ fn parse(
         }
         (true, false) => Some(Events::Elsewhere),
         _ => {
-            return Err(invalid("its manifest and its arrays differ in whether it has statistics".to_owned()));
+            return Err(invalid(
+                "its manifest and its arrays differ in whether it has statistics".to_owned(),
+            ));
         }
     };
     let entry = registry.find(&manifest.model).map_err(|error| ModelFileError::UnknownModel {
