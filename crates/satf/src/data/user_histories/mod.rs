@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use hashbrown::{DefaultHashBuilder, HashSet};
 
-
 use self::gathered::UNKNOWN;
 use self::grouping::Grouping;
 use super::columns::{Columns, Role, Wanted};

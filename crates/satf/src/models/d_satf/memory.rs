@@ -35,10 +35,10 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::counts::{AT_ONCE, CLASSES, DistanceSums, PairRows, RowCounter, Sums, UNIT};
-use crate::interactions::ItemIndex;
 use super::DSatfConfig;
 use crate::byte_size::ByteSize;
+use crate::counts::{AT_ONCE, CLASSES, DistanceSums, PairRows, RowCounter, Sums, UNIT};
+use crate::interactions::ItemIndex;
 use crate::models::ModelError;
 use crate::models::item_rows::{ItemRows, RowChunk, RowWriter};
 use crate::monitor::Monitor;
@@ -96,11 +96,6 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Counts all pairs.
-    pub(super) fn of(pairs: &impl PairRows, monitor: &dyn Monitor) -> Result<Self, ModelError> {
-        Evidence::counting(pairs, |_, _| {}, monitor)
-    }
-
     /// Counts all pairs, and how many of them every item has.
     fn with_lengths(pairs: &impl PairRows, monitor: &dyn Monitor) -> Result<(Self, Vec<u32>), ModelError> {
         let lengths: Vec<AtomicU32> = (0..pairs.num_items()).map(|_| AtomicU32::new(0)).collect();
@@ -108,23 +103,13 @@ impl Evidence {
             lengths[one.get()].fetch_add(1, Ordering::Relaxed);
             lengths[other.get()].fetch_add(1, Ordering::Relaxed);
         };
-        let evidence = Evidence::counting(pairs, count, monitor)?;
-        Ok((evidence, lengths.into_iter().map(AtomicU32::into_inner).collect()))
-    }
-
-    /// Counts all pairs, and hands out every two items that are one.
-    fn counting(
-        pairs: &impl PairRows,
-        see: impl Fn(ItemIndex, ItemIndex) + Sync,
-        monitor: &dyn Monitor,
-    ) -> Result<Self, ModelError> {
         let chunks = pairs.each_item_with_higher(monitor, |row, item, evidence: &mut Evidence| {
-            evidence.add_row(row, |other| see(item, other));
+            evidence.add_row(row, |other| count(item, other));
         })?;
         let mut evidence = chunks.iter().fold(Evidence::default(), Evidence::add);
         evidence.distances = pairs.distances();
         evidence.squares = pairs.squares().unwrap_or(evidence.squares);
-        Ok(evidence)
+        Ok((evidence, lengths.into_iter().map(AtomicU32::into_inner).collect()))
     }
 
     /// Nothing but how far apart pairs are.
