@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::files::Files;
 use super::inspect::{held_of_users, is_rehearsed, settled, short};
-use super::settings::configure;
+use super::settings::{check_given, configure};
 use crate::args::{ModelArguments, TrainArguments};
 use crate::misuse::{OnCommandLine, misuse};
 use crate::terminal::Terminal;
@@ -59,8 +59,9 @@ fn train(
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
     files(arguments).check()?;
+    let seed = arguments.seed.unwrap_or_default();
     let (log, _) = super::read(&arguments.log, terminal)?;
-    let timeline = Timeline::new(&log, ties, arguments.seed);
+    let timeline = Timeline::new(&log, ties, seed);
     super::protocol::tell(Warning::of_ties(&timeline).as_slice());
     let scheme = match (arguments.validate, arguments.leave_out) {
         (None, None) => None,
@@ -87,7 +88,7 @@ fn train(
     let mut model = Model::train(&choice.configured, &histories, &recorder)?;
     check_cancelled(terminal)?;
     let seconds = recorder.finish().earlier_seconds + start.elapsed().as_secs_f64();
-    model.set_dataset(arguments.seed, |dataset| {
+    model.set_dataset(seed, |dataset| {
         dataset.ties = Some(ties);
         dataset.left_out = arguments.leave_out.map(|offset| offset.to_string());
         dataset.statistics = Some(Statistics::of(&log));
@@ -140,10 +141,11 @@ fn choose(arguments: &TrainArguments, max_len: Option<usize>, registry: &Registr
         memory: arguments.memory,
     };
     let shared = SharedKeys {
-        seed: arguments.seed,
+        seed: arguments.seed.unwrap_or_default(),
         max_len: arguments.max_len.or(max_len),
         memory_bytes: arguments.memory,
     };
+    check_given(&asked, arguments.seed, arguments.max_len)?;
     configure(&asked, shared, registry)?.pop().context("one model to train")
 }
 
