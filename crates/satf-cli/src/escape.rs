@@ -29,6 +29,26 @@ pub(crate) fn message(text: &str) -> Cow<'_, str> {
     })
 }
 
+/// A text in JSON, laid out over lines: the characters within its strings are escaped as JSON has it, so that none is lost.
+pub(crate) fn json(text: &str) -> Cow<'_, str> {
+    let acts = |character: char| character != '\n' && acts_on_terminal(character);
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        if acts(character) {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Escapes what must not reach a terminal, but for where `stays` says of the rest of the text that its first character may.
 fn escaped(text: &str, stays: impl Fn(&str) -> bool) -> Cow<'_, str> {
     if !text.contains(acts_on_terminal) {
@@ -53,6 +73,8 @@ fn acts_on_terminal(character: char) -> bool {
         || matches!(character,
             // Marks of direction, embeddings, overrides and isolates; what ends a line or a paragraph.
             '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}'
+            // Spaces and joiners that take no room: two ids would look the same.
+            | '\u{200b}' | '\u{2060}'..='\u{2065}'
             // Annotations within a line, and the byte order mark, which is nowhere seen.
             | '\u{fff9}'..='\u{fffb}' | '\u{feff}')
 }
@@ -66,8 +88,19 @@ mod tests {
         assert_eq!(value("Tent, 2 m² – שלום 👨‍👩‍👧 C:\\new"), "Tent, 2 m² – שלום 👨‍👩‍👧 C:\\new");
         assert_eq!(value("a\x1b[31mb\r\n\tc\x07\u{9b}d"), "a\\u{1b}[31mb\\r\\n\\tc\\u{7}\\u{9b}d");
         assert_eq!(value("\u{202e}evil\u{2066}\u{200f}"), "\\u{202e}evil\\u{2066}\\u{200f}");
+        assert_eq!(value("te\u{200b}nt"), "te\\u{200b}nt");
         assert_eq!(value("\u{feff}tent"), "\\u{feff}tent");
         assert_eq!(path(Path::new("a\nb")), "a\\nb");
+    }
+
+    #[test]
+    fn json_that_is_escaped_says_the_same() {
+        let ids = serde_json::json!(["a\u{9b}b\u{7f}\u{85}", "\u{202e}x\u{200b}", "Zelt – ü 👨‍👩‍👧"]);
+        let text = serde_json::to_string_pretty(&ids).unwrap();
+        let shown = json(&text);
+        assert!(shown.contains("a\\u009bb\\u007f\\u0085") && !shown.contains('\u{202e}'), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), ids);
+        assert_eq!(json("[\n  1\n]"), "[\n  1\n]");
     }
 
     #[test]

@@ -69,7 +69,8 @@ fn worded(error: &(dyn Error + 'static)) -> String {
     let text = error.to_string();
     match hint(error) {
         Some((library, ours)) => text.replace(&library, &ours),
-        None => text,
+        // The faults of a server are texts, whatever they were made of.
+        None => text.replace(&ModelFileHint::SaveOne.to_string(), &of_model_file(ModelFileHint::SaveOne)),
     }
 }
 
@@ -129,7 +130,8 @@ fn of_data(hint: DataHint) -> String {
         }
         DataHint::ReadIdsAsText(role) => format!("--{role}-type string reads all these ids as text"),
         DataHint::GiveTimeUnit => {
-            "give the unit with --time-unit seconds, milliseconds, microseconds or nanoseconds".to_owned()
+            "give the unit with --time-unit seconds, milliseconds, microseconds, nanoseconds or yyyymmdd"
+                .to_owned()
         }
         DataHint::OrderIsTime => "--order-is-time reads every file without its times".to_owned(),
         DataHint::GiveHeader => "if it is an event, add --header no".to_owned(),

@@ -79,6 +79,13 @@ pub(crate) fn watch() -> std::io::Result<()> {
     thread::Builder::new().name("signals".to_owned()).spawn(listen).map(drop)
 }
 
+/// Lets signals through that whoever started the process held back: for a command that hears them itself.
+#[cfg(unix)]
+pub(crate) fn unblock() -> std::io::Result<()> {
+    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+    Ok(signals.thread_unblock()?)
+}
+
 /// Listens for Ctrl-C from now on, on a thread of its own.
 #[cfg(not(unix))]
 pub(crate) fn watch() -> std::io::Result<()> {

@@ -73,9 +73,14 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     write(&escape::lines(text))
 }
 
-/// Writes a value as JSON to stdout.
+/// Writes a value as JSON to stdout. What acts on a terminal is spelled as JSON can spell it, and nothing is lost.
 pub(crate) fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
-    write(&serde_json::to_string_pretty(value)?)
+    write(&escape::json(&serde_json::to_string_pretty(value)?))
+}
+
+/// A number of single precision in JSON, with as many digits as it takes to tell it from others.
+pub(crate) fn single(number: f32) -> serde_json::Value {
+    serde_json::Value::from(number.to_string().parse().unwrap_or_else(|_| f64::from(number)))
 }
 
 fn write(text: &str) -> anyhow::Result<()> {

@@ -115,6 +115,17 @@ fn what_only_files_tell_exits_with_1() {
     assert_eq!(code("recommend MODEL --history tent --exclude @missing").0, 1);
     assert_eq!(code("recommend MODEL --history [1.5,{}]").0, 2);
     assert_eq!(code("recommend MODEL --history tent --only [").0, 2);
+    assert_eq!(code("recommend MODEL --history tent --only []").0, 2);
+    let empty = satf(&["recommend", &model, "--history", "tent", "--only", ""]);
+    assert!(empty.code == 2 && empty.stderr.contains("--only: the list is empty"), "{}", empty.stderr);
+    for option in ["--only", "--exclude", "--history"] {
+        let (found, said) = code(&format!("recommend MODEL {option} @"));
+        assert!(found == 2 && said.contains("the name of a file after @"), "{said}");
+    }
+    for delimiter in ["\"", "\n", "\u{1b}", "ab", "é"] {
+        let outcome = satf(&["stats", &log, "--delimiter", delimiter]);
+        assert!(outcome.code == 2 && outcome.stderr.contains("--delimiter"), "{}", outcome.stderr);
+    }
 }
 
 fn refused(folder: &Path, command: &[&str], name: &str, content: &[u8], parts: &[&str]) {

@@ -195,6 +195,28 @@ fn a_report_is_not_written_over_its_data_or_suite() {
 }
 
 #[test]
+fn a_report_is_not_written_over_files_of_others() {
+    let place = Place::new();
+    let suite = "title = 't'\n[[datasets]]\nname = 'shop'\nfiles = ['shop.parquet']\nvalid = '1month'\ntest = '1month'\n\
+                 max_len = 20\n[[models]]\nname = 'MP'\nmodel = 'mp'\n";
+    fs::write(place.path("suite.toml"), suite).unwrap();
+    let line = "reproduce --data % --out %/out --suite %/suite.toml";
+    fs::create_dir_all(place.path("out/charts")).unwrap();
+    for name in ["report.md", "report.json", "report.html", "charts/mine.png", "charts/shop-hr.svg"] {
+        let name = format!("out/{name}");
+        fs::write(place.path(&name), "{\"mine\": true}").unwrap();
+        place.refuses(line, &name, &[&name, "not of a report that satf wrote", "hint: move it"]);
+        fs::remove_file(place.path(&name)).unwrap();
+    }
+    // Over a report of its own it writes again.
+    let line = line.replace('%', place.folder.path().to_str().unwrap());
+    for _ in 0..2 {
+        satf(&line.split(' ').collect::<Vec<_>>()).succeeds();
+        fs::remove_file(place.path("out/report.html")).unwrap();
+    }
+}
+
+#[test]
 fn standard_input_is_an_input_too() {
     let place = Place::new();
     let histories = place.text("histories.jsonl");

@@ -85,6 +85,19 @@ fn damaged_parquet_files() {
 }
 
 #[test]
+fn a_decoder_that_panics_is_not_heard() {
+    // Pages of version 2, one of whose lengths is wrong: the crate that panics is none of the decoder's own.
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/damaged_page_v2.parquet");
+    let outcome = satf(&["stats", path.to_str().unwrap()]);
+    assert_eq!((outcome.code, outcome.stderr.lines().count()), (1, 1), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("damaged_page_v2.parquet"), "{}", outcome.stderr);
+    if cfg!(feature = "serve") {
+        let items = satf(&["serve", "nowhere.satf", "--check", "--items", path.to_str().unwrap()]);
+        assert!(items.code == 1 && items.stderr.contains("damaged_page_v2.parquet"), "{}", items.stderr);
+    }
+}
+
+#[test]
 fn a_line_of_a_hundred_megabytes() {
     let mut text = Vec::from(&b"userid,itemid,timestamp\n1,"[..]);
     text.resize(100_000_000, b'7');

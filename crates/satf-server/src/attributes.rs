@@ -1,7 +1,6 @@
 //! What is known of items besides their ids: titles, categories, prices, whatever a file has.
 
 use std::collections::HashMap;
-use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -69,14 +68,11 @@ pub(crate) struct AttributeFile(Arc<ItemTable>);
 
 impl AttributeFile {
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
-        // Decoders of Parquet answer some damaged files with a panic.
-        let table = catch_unwind(|| read_item_table(path, &()))
-            .map_err(|_| format!("items: {}: a damaged file", path.display()))?
-            .map_err(|error| format!("items: {error}"))?;
+        let table = read_item_table(path, &()).map_err(|error| format!("items: {error}"))?;
         Ok(AttributeFile(Arc::new(table)))
     }
 
-    /// The attributes of a catalogue's items; of several rows of an item the last counts.
+    /// The attributes of a catalogue's items.
     pub(crate) fn of(&self, catalog: &Ids) -> Attributes {
         let table = &*self.0;
         let mut row_of: Vec<Option<u32>> = vec![None; catalog.len()];

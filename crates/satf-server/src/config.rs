@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use satf::fault::{lines, picture};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -186,18 +187,26 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    fn of(fault: impl Into<String>) -> Self {
+    pub(crate) fn of(fault: impl Into<String>) -> Self {
         ConfigError { faults: vec![fault.into()] }
     }
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.faults.join("\n"))
+        f.write_str(&all_of(&self.faults))
     }
 }
 
 impl std::error::Error for ConfigError {}
+
+/// One fault as it is, several as lines below their number.
+pub(crate) fn all_of(faults: &[String]) -> String {
+    match faults {
+        [fault] => fault.clone(),
+        faults => format!("{} faults:{}", faults.len(), lines(faults)),
+    }
+}
 
 /// The longest time that can be set.
 const LONGEST_SECONDS: f64 = 86_400.0;
@@ -216,7 +225,7 @@ impl Config {
                 let text = satf::data::read_configuration(path, &())
                     .map_err(|error| ConfigError::of(error.to_string()))?;
                 text.parse::<Table>()
-                    .map_err(|error| ConfigError::of(format!("{}: {error}", path.display())))?
+                    .map_err(|error| ConfigError::of(format!("{}: {}", path.display(), picture(&error))))?
             }
         };
         for (name, value) in environment {
@@ -231,8 +240,7 @@ impl Config {
         for (key, value) in options {
             insert(&mut table, &key, value).map_err(ConfigError::of)?;
         }
-        Config::deserialize(table)
-            .map_err(|error| ConfigError::of(format!("configuration: {}", error.to_string().trim())))
+        Config::deserialize(table).map_err(|error| ConfigError::of(in_words(&error.to_string())))
     }
 
     /// Whether everything is in its range: all faults at once. `has_keys` says whether there is a key.
@@ -318,6 +326,37 @@ pub fn parse_value(text: &str) -> Value {
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
+/// What a deserializer says of a setting, without the names of types: the key first, then what is wrong with it.
+fn in_words(error: &str) -> String {
+    const WORDS: [(&str, &str); 18] = [
+        ("invalid type: ", ""),
+        ("invalid value: ", ""),
+        ("floating point `", "`"),
+        ("integer `", "`"),
+        ("boolean `", "`"),
+        ("string \"", "\""),
+        ("sequence, expected", "a list, expected"),
+        ("map, expected", "a table, expected"),
+        (", expected usize", ": expected a whole number of at least 0"),
+        (", expected u64", ": expected a whole number of at least 0"),
+        (", expected f64", ": expected a number"),
+        (", expected a boolean", ": expected true or false"),
+        (", expected a string", ": expected a text"),
+        (", expected a sequence", ": expected a list"),
+        (", expected struct ", ": expected a table of "),
+        ("unknown field", "unknown key"),
+        ("unknown variant", "unknown value"),
+        ("invalid socket address syntax", "expected an address such as 127.0.0.1:8080"),
+    ];
+    // Below what is wrong stands where.
+    let (message, place) = error.trim().split_once('\n').unwrap_or((error.trim(), ""));
+    let message = WORDS.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to));
+    match place.trim().trim_start_matches("in ").trim_matches('`') {
+        "" => format!("configuration: {message}"),
+        key => format!("{key}: {message}"),
+    }
+}
+
 fn insert(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
     match key.split_once('.') {
         None => {
@@ -331,5 +370,37 @@ fn insert(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
                 _ => Err(format!("'{outer}' is not a table, so that there is no '{key}'")),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_cannot_be_read_are_told_by_key_and_without_names_of_types() {
+        for (key, value, said) in [
+            ("limits.n", "-1", "limits.n: `-1`: expected a whole number of at least 0"),
+            (
+                "limits.n",
+                "18446744073709551616",
+                "limits.n: \"18446744073709551616\": expected a whole number",
+            ),
+            ("limits.m", "1", "limits: unknown key `m`, expected one of `body_bytes`"),
+            ("log.requests", "foo", "log.requests: unknown value `foo`, expected one of `all`"),
+            ("listen", "here", "listen: expected an address such as"),
+            ("insecure", "3", "insecure: `3`: expected true or false"),
+            ("nosuch", "3", "configuration: unknown key `nosuch`"),
+        ] {
+            let error = Config::gather(None, [], [(key.to_owned(), parse_value(value))]).unwrap_err();
+            assert!(error.to_string().starts_with(said), "{error}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("serve.toml");
+        std::fs::write(&path, "listen = \n").unwrap();
+        let error = Config::gather(Some(&path), [], []).unwrap_err().to_string();
+        assert!(error.lines().skip(1).all(|line| line.starts_with("  ")), "{error}");
+        let two = ConfigError { faults: vec!["a".to_owned(), "b".to_owned()] };
+        assert_eq!(two.to_string(), "2 faults:\n  a\n  b");
     }
 }

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use satf::recommend::RecommendError;
 use serde::Serialize;
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, all_of};
 
 /// Why there is no answer: the body of every response whose status is 4xx or 5xx.
 #[derive(Debug, Serialize)]
@@ -127,7 +127,7 @@ pub enum ServeError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Files that cannot be used: models, items, keys, certificates. One line each.
-    #[error("{}", .0.join("\n"))]
+    #[error("{}", all_of(.0))]
     Files(Vec<String>),
     /// The port, or the system.
     #[error("{what}: {source}")]

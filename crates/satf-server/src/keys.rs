@@ -46,10 +46,17 @@ impl Keys {
                 }
                 Err(error) => faults.push(format!("keys: {error}")),
                 Ok(text) => {
+                    let before = (keys.keys.len(), faults.len());
                     for (number, line) in (1..).zip(text.lines()) {
                         if let Err(fault) = keys.add_line(line) {
                             faults.push(format!("keys: {}: line {number}: {fault}", path.display()));
                         }
+                    }
+                    if (keys.keys.len(), faults.len()) == before {
+                        faults.push(format!(
+                            "keys: {}: there is no key in it: expected lines of `read KEY` or `admin KEY`; hint: without keys leave the file out",
+                            path.display()
+                        ));
                     }
                 }
             }
@@ -125,6 +132,21 @@ mod tests {
         }
         assert_eq!(keys.role(&headers("x-api-key", &format!("blake3:{hash}"))), None);
         assert_eq!(keys.role(&headers("x-api-key", &hash)), None);
+    }
+
+    #[test]
+    fn a_file_without_keys_and_an_empty_key_are_faults() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys");
+        for content in ["", "\n\n", "# read the key of a shop\n"] {
+            std::fs::write(&path, content).unwrap();
+            for environment in [None, Some("a key of sixteen and more")] {
+                let faults = Keys::gather(Some(&path), environment, None).unwrap_err();
+                assert!(faults.concat().contains("there is no key in it"), "{faults:?}");
+            }
+        }
+        let faults = Keys::gather(None, None, Some("")).unwrap_err();
+        assert!(faults.concat().contains("ADMIN_KEY: a key of 0 characters"), "{faults:?}");
     }
 
     #[test]

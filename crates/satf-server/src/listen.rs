@@ -43,6 +43,7 @@ pub struct Server {
 /// finished. `ready` is told the address first.
 pub fn serve(state: Arc<State>, ready: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     let server = Server::bind(state)?;
+    server.state.warn();
     ready(server.address());
     server.run(stop_requested())
 }

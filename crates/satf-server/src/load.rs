@@ -9,9 +9,12 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use satf::monitor::{Cancelled, Monitor, check_cancelled};
 use serde::Serialize;
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -31,7 +34,7 @@ pub struct Load {
     /// Connections kept open.
     pub connections: usize,
     /// Whole requests, headers included, asked in turn.
-    pub requests: Vec<Vec<u8>>,
+    pub requests: Arc<[Vec<u8>]>,
     /// The process of the server, whose processor time and memory are measured where the system tells.
     pub process: Option<u32>,
 }
@@ -49,7 +52,7 @@ pub struct LoadReport {
     pub rejected: u64,
     /// Any other answer, connections that broke, and requests without an answer at the end.
     pub errors: u64,
-    /// What the first errors were.
+    /// What the first errors were that differ from each other.
     pub first_errors: Vec<String>,
     /// Answers 2xx per second, from the first request to the last answer.
     pub answered_per_second: f64,
@@ -63,6 +66,25 @@ pub struct LoadReport {
     pub load_cores: Option<f64>,
     /// Resident memory of the server before and after, in bytes, and the most in between.
     pub server_memory: Option<[u64; 3]>,
+}
+
+impl LoadReport {
+    /// Whether the server answered at all, be it that it has too much to do.
+    pub fn has_answers(&self) -> bool {
+        self.answered + self.rejected > 0
+    }
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The system gives no thread, timer or socket.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The caller asked to stop.
+    #[error("{0}")]
+    Cancelled(#[from] Cancelled),
 }
 
 /// A request in JSON, with its headers.
@@ -80,6 +102,8 @@ const TICK: Duration = Duration::from_millis(1);
 /// How long the last answers may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 const FIRST_ERRORS: usize = 5;
+/// Characters of an error that are kept.
+const LONGEST_ERROR: usize = 300;
 
 struct Shared {
     load: Load,
@@ -96,13 +120,13 @@ struct Seen {
     last: Instant,
 }
 
-/// Loads a server.
-pub fn load(load: Load) -> io::Result<LoadReport> {
+/// Loads a server. The monitor may stop it at any moment.
+pub fn load(load: Load, monitor: &dyn Monitor) -> Result<LoadReport, LoadError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(tokio::task::LocalSet::new().run_until(run(load)))
+    runtime.block_on(tokio::task::LocalSet::new().run_until(run(load, monitor)))
 }
 
-async fn run(load: Load) -> io::Result<LoadReport> {
+async fn run(load: Load, monitor: &dyn Monitor) -> Result<LoadReport, LoadError> {
     let started = Instant::now();
     let seen = Seen {
         answered: Times::default(),
@@ -134,6 +158,7 @@ async fn run(load: Load) -> io::Result<LoadReport> {
     let mut ticks = 0u64;
     while due < total {
         interval.tick().await;
+        check_cancelled(monitor)?;
         ticks += 1;
         if ticks.is_multiple_of(100) {
             memory_most = memory_most.max(memory());
@@ -152,6 +177,7 @@ async fn run(load: Load) -> io::Result<LoadReport> {
     }
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end && answers(&shared) < total {
+        check_cancelled(monitor)?;
         shared.is_due.notify_waiters();
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -204,15 +230,17 @@ async fn converse(shared: Rc<Shared>) {
         let mut seen = shared.seen.borrow_mut();
         seen.last = Instant::now();
         let error = match outcome {
-            Ok(status) if (200..300).contains(&status) => {
+            Ok((200..300, _)) => {
                 seen.answered.record(micros);
                 None
             }
-            Ok(503) => {
+            Ok((503, _)) => {
                 seen.rejected.record(micros);
                 None
             }
-            Ok(status) => Some(format!("status {status}: {}", String::from_utf8_lossy(&buffer))),
+            Ok((status, body)) => {
+                Some(format!("status {status}: {}", in_words(buffer.get(body..).unwrap_or_default())))
+            }
             Err(error) => {
                 stream = None;
                 Some(error.to_string())
@@ -220,19 +248,28 @@ async fn converse(shared: Rc<Shared>) {
         };
         if let Some(error) = error {
             seen.errors += 1;
-            if seen.first_errors.len() < FIRST_ERRORS {
-                seen.first_errors.push(error.chars().take(300).collect());
+            if seen.first_errors.len() < FIRST_ERRORS && !seen.first_errors.contains(&error) {
+                seen.first_errors.push(error);
             }
         }
     }
 }
 
+/// What a body says went wrong: the server's own message, or the beginning of whatever it is.
+fn in_words(body: &[u8]) -> String {
+    let message = serde_json::from_slice::<Value>(body).ok();
+    let message = message.as_ref().and_then(|body| body.pointer("/error/message")?.as_str());
+    let text = message.map_or_else(|| String::from_utf8_lossy(body), Into::into);
+    text.chars().take(LONGEST_ERROR).collect()
+}
+
+/// Sends a request. Returns the status of its answer, and where the body begins in the buffer.
 async fn ask(
     stream: &mut Option<TcpStream>,
     address: SocketAddr,
     request: &[u8],
     buffer: &mut Vec<u8>,
-) -> io::Result<u16> {
+) -> io::Result<(u16, usize)> {
     if stream.is_none() {
         let new = TcpStream::connect(address).await?;
         new.set_nodelay(true)?;
@@ -241,7 +278,7 @@ async fn ask(
     let Some(open) = stream else { return Err(io::ErrorKind::NotConnected.into()) };
     open.write_all(request).await?;
     buffer.clear();
-    let (status, length, closes) = loop {
+    let Head { status, body, length, closes } = loop {
         if open.read_buf(buffer).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -257,11 +294,23 @@ async fn ask(
     if closes {
         *stream = None;
     }
-    Ok(status)
+    Ok((status, body))
 }
 
-/// Status, length of the whole response, and whether the connection ends with it; none if the head is not all there.
-fn head(bytes: &[u8]) -> io::Result<Option<(u16, usize, bool)>> {
+/// What the head of a response says.
+#[derive(Debug, PartialEq, Eq)]
+struct Head {
+    status: u16,
+    /// Where the body begins.
+    body: usize,
+    /// Of the whole response.
+    length: usize,
+    /// Whether the connection ends with it.
+    closes: bool,
+}
+
+/// The head of a response; none if it is not all there.
+fn head(bytes: &[u8]) -> io::Result<Option<Head>> {
     let Some(end) = bytes.windows(4).position(|part| part == b"\r\n\r\n") else { return Ok(None) };
     let strange =
         || io::Error::new(io::ErrorKind::InvalidData, "a response that is not HTTP as this server speaks it");
@@ -273,7 +322,8 @@ fn head(bytes: &[u8]) -> io::Result<Option<(u16, usize, bool)>> {
     };
     let length: usize = find("content-length").and_then(|length| length.parse().ok()).ok_or_else(strange)?;
     let closes = find("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
-    Ok(Some((status, end + 4 + length, closes)))
+    let body = end + 4;
+    Ok(Some(Head { status, body, length: body + length, closes }))
 }
 
 /// Processor time of a process, where the system tells (Linux does).
@@ -295,9 +345,12 @@ mod tests {
     fn heads_are_read_when_they_are_whole() {
         let response =
             b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\nconnection: close\r\n\r\n{}";
-        assert_eq!(head(response).unwrap(), Some((503, response.len(), true)));
+        let expected = Head { status: 503, body: response.len() - 2, length: response.len(), closes: true };
+        assert_eq!(head(response).unwrap(), Some(expected));
         assert_eq!(head(&response[..40]).unwrap(), None);
         assert!(head(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+        assert_eq!(in_words(br#"{"error": {"code": "invalid", "message": "n: 0"}}"#), "n: 0");
+        assert_eq!(in_words(b"gone"), "gone");
         assert!(processor_seconds("self").is_some() || !cfg!(target_os = "linux"));
     }
 }

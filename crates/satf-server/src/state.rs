@@ -1,5 +1,7 @@
 //! What all requests share.
 
+use std::collections::HashSet;
+use std::env::VarError;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,8 +74,7 @@ pub(crate) enum Reload {
 impl State {
     /// Reads all files that the configuration names and checks everything. All faults come at once.
     pub fn open(config: Config, registry: Registry) -> Result<Arc<Self>, ServeError> {
-        let key = |name: &str| std::env::var(name).ok().filter(|key| !key.is_empty());
-        State::open_with_keys(config, registry, [key(READ_KEY), key(ADMIN_KEY)], false)
+        State::open_with_keys(config, registry, environment_keys()?, false)
     }
 
     /// The same with these keys, for reading and for administration, besides those of a file. `is_silent` leaves the log out.
@@ -122,7 +123,12 @@ impl State {
         };
         let models = match models {
             Some(models) if faults.is_empty() => models,
-            _ => return Err(ServeError::Files(faults)),
+            _ => {
+                // What is wrong for all models is told by each of them.
+                let mut told = HashSet::new();
+                faults.retain(|fault| told.insert(fault.clone()));
+                return Err(ServeError::Files(faults));
+            }
         };
         let io = |what: &str| {
             let what = what.to_owned();
@@ -168,6 +174,30 @@ impl State {
             )
         };
         models.iter().map(shown).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What may be meant otherwise, one line each: attributes that no item of a model has.
+    pub fn warnings(&self) -> Vec<String> {
+        let Some(items) = &self.config.items else { return Vec::new() };
+        let models = self.models.load();
+        let strangers = models.iter().filter(|served| served.attributes.known() == 0);
+        let warning = |served: &Arc<crate::models::Served>| {
+            let rule =
+                if served.rule.is_some() { ", so that the rule may leave nothing to recommend" } else { "" };
+            format!(
+                "items: {}: no item of the model '{}' is in this file{rule}: are its ids those of the log?",
+                items.display(),
+                served.name
+            )
+        };
+        strangers.map(warning).collect()
+    }
+
+    /// Logs the warnings.
+    pub(crate) fn warn(&self) {
+        for warning in self.warnings() {
+            self.log.event(Level::Warn, &warning, &json!({}));
+        }
     }
 
     /// A new id for a request.
@@ -235,6 +265,7 @@ impl State {
             let fields =
                 json!({"loaded": outcome.loaded, "removed": outcome.removed, "unchanged": outcome.unchanged});
             self.log.event(Level::Info, "models reloaded", &fields);
+            self.warn();
         }
     }
 
@@ -247,10 +278,7 @@ impl State {
         files.others = stamps;
         let [read, admin] = &self.environment_keys;
         match Keys::gather(self.config.keys.as_deref(), read.as_deref(), admin.as_deref()) {
-            // A server that asked for keys never stops asking.
-            Ok(keys) if keys.is_empty() && !self.keys.load().is_empty() => {
-                refused.push(("keys".to_owned(), "the file holds no key any more".to_owned()));
-            }
+            // A file without keys is a fault: a server that asked for keys never stops asking.
             Ok(keys) => self.keys.store(Arc::new(keys)),
             Err(faults) => refused.push(("keys".to_owned(), faults.join("; "))),
         }
@@ -288,6 +316,18 @@ impl State {
         let items = self.config.items.iter().filter(|_| is_refused("items")).cloned();
         models.chain(items).map(|path| (path.clone(), Stamp::of(&path))).collect()
     }
+}
+
+/// The keys of the environment, for reading and for administration. One that is set and is not text is an error, not no key.
+fn environment_keys() -> Result<[Option<String>; 2], ConfigError> {
+    let key = |name: &str| match std::env::var(name) {
+        Ok(key) => Ok(Some(key)),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(_)) => Err(ConfigError::of(format!(
+            "the environment variable {name}: it is not text: expected a key in UTF-8"
+        ))),
+    };
+    Ok([key(READ_KEY)?, key(ADMIN_KEY)?])
 }
 
 impl Files {

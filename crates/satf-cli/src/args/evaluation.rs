@@ -57,9 +57,9 @@ pub(crate) struct ProtocolArguments {
     /// Longest history that order-aware models look at (baselines without positions use all of it)
     #[arg(long, value_name = "K", value_parser = length())]
     pub(crate) max_len: Option<usize>,
-    /// Seed for everything random
-    #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = seed())]
-    pub(crate) seed: u64,
+    /// Seed for everything random [default: 0]
+    #[arg(long, value_name = "SEED", value_parser = seed())]
+    pub(crate) seed: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -204,6 +204,7 @@ enum TimeUnitArgument {
     Milliseconds,
     Microseconds,
     Nanoseconds,
+    Yyyymmdd,
 }
 
 impl From<TimeUnitArgument> for TimeUnit {
@@ -214,6 +215,7 @@ impl From<TimeUnitArgument> for TimeUnit {
             TimeUnitArgument::Milliseconds => TimeUnit::Milliseconds,
             TimeUnitArgument::Microseconds => TimeUnit::Microseconds,
             TimeUnitArgument::Nanoseconds => TimeUnit::Nanoseconds,
+            TimeUnitArgument::Yyyymmdd => TimeUnit::Yyyymmdd,
         }
     }
 }

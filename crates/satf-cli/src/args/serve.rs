@@ -53,6 +53,9 @@ pub(crate) struct ServeArguments {
     /// Say whether everything is right, and do not serve
     #[arg(long)]
     pub(crate) check: bool,
+    /// Stop when stdin ends: whoever started the server holds the other end, and takes it along however it ends
+    #[arg(long, hide = true)]
+    pub(crate) until_stdin_ends: bool,
 }
 
 #[derive(Debug, Args)]
@@ -89,10 +92,10 @@ pub(crate) struct BenchServeArguments {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) address: Option<SocketAddr>,
     /// The process of a server that runs already, to measure its processor time and memory
-    #[arg(long, value_name = "PID", requires = "address")]
+    #[arg(long, value_name = "PID", conflicts_with = "model")]
     pub(crate) pid: Option<u32>,
     /// A setting of the server that is started, such as log.requests=none; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append, requires = "model")]
+    #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append, conflicts_with = "address")]
     pub(crate) set: Vec<String>,
     /// Requests per second; several, separated by commas, are tried one after the other
     #[arg(long, value_name = "RATE", value_delimiter = ',', default_values_t = [1000.0], value_parser = parse_rate)]
@@ -101,7 +104,7 @@ pub(crate) struct BenchServeArguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = parse_rate)]
     pub(crate) seconds: f64,
     /// Seconds at the first rate before anything is measured
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = parse_warm_up)]
     pub(crate) warm_up: f64,
     /// Connections kept open
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=10_000))]
@@ -110,10 +113,10 @@ pub(crate) struct BenchServeArguments {
     #[arg(short, long = "count", value_name = "N", default_value_t = 10, value_parser = length())]
     pub(crate) n: usize,
     /// Items of a history at most, the newest
-    #[arg(long, value_name = "K", default_value_t = 50)]
+    #[arg(long, value_name = "K", default_value_t = 50, value_parser = length())]
     pub(crate) max_len: usize,
     /// Distinct requests that are made of the log, and asked in turn
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     pub(crate) requests: usize,
     /// A key of the server, from this environment variable
     #[arg(long, value_name = "VARIABLE")]
@@ -133,4 +136,8 @@ fn parse_rate(text: &str) -> Result<f64, String> {
     } else {
         Err("expected a number above 0, at most 1000000".to_owned())
     }
+}
+
+fn parse_warm_up(text: &str) -> Result<f64, String> {
+    if text.parse() == Ok(0.0) { Ok(0.0) } else { parse_rate(text) }
 }

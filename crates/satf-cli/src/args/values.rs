@@ -62,8 +62,10 @@ impl Listed {
 
 /// `tent,mug` or `@FILE`; the name of a file need not be text.
 pub(super) fn parse_listed(text: OsString) -> Result<Listed, &'static str> {
-    if let Some(path) = after_at(&text) {
-        return Ok(Listed::File(path));
+    match after_at(&text) {
+        Some(path) if path.as_os_str().is_empty() => return Err("expected the name of a file after @"),
+        Some(path) => return Ok(Listed::File(path)),
+        None => {}
     }
     text.into_string().map(Listed::Here).map_err(|_| "expected ids in valid UTF-8, or @FILE")
 }
@@ -138,7 +140,9 @@ pub(super) fn parse_yes_no(text: &str) -> Result<bool, String> {
 pub(super) fn parse_delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
-        [byte] if byte.is_ascii() => Ok(*byte),
-        _ => Err("expected one ASCII character, or tab".to_owned()),
+        [byte] if *byte != b'"' && (b' '..=b'~').contains(byte) => Ok(*byte),
+        [b'\t'] => Ok(b'\t'),
+        _ => Err("expected one character of ASCII that is seen or a space, but no quotation mark, or tab"
+            .to_owned()),
     }
 }

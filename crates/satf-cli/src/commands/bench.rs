@@ -2,18 +2,28 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use satf::interactions::Interactions;
-use satf_server::load::{Load, LoadReport, Quantiles, load, request};
+use satf::monitor::check_cancelled;
+use satf_server::load::{Load, LoadReport, Quantiles, request};
 use serde_json::json;
 
 use super::files::Files;
 use crate::args::{BenchArguments, BenchCommand, BenchServeArguments};
-use crate::table;
+use crate::signals::StopRequests;
 use crate::terminal::Terminal;
+use crate::{escape, table};
+
+/// Requests made between two questions whether to stop.
+const REQUESTS_A_CHECK: usize = 1024;
+/// Between two questions whether to stop, while the server starts.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &BenchArguments, terminal: &Terminal) -> anyhow::Result<()> {
     let BenchCommand::Serve(arguments) = &arguments.command;
@@ -24,7 +34,7 @@ pub(crate) fn run(arguments: &BenchArguments, terminal: &Terminal) -> anyhow::Re
     terminal.finish();
     let started = arguments.model.as_ref().map(|_| Started::new(arguments)).transpose()?;
     let (address, process) = match (&started, arguments.address) {
-        (Some(started), _) => (started.address, Some(started.child.id())),
+        (Some(started), _) => (started.address, Some(started.server.0.id())),
         (None, Some(address)) => (address, arguments.pid),
         (None, None) => bail!("give --model or --address"),
     };
@@ -34,18 +44,22 @@ pub(crate) fn run(arguments: &BenchArguments, terminal: &Terminal) -> anyhow::Re
         .map(|name| std::env::var(name).with_context(|| format!("--key-from {name}")));
     let key = key.transpose()?;
     let host = address.to_string();
-    let requests: Vec<Vec<u8>> =
-        bodies.iter().map(|body| request(&host, "/v1/recommend", key.as_deref(), body)).collect();
+    let whole = |body: &Vec<u8>| request(&host, "/v1/recommend", key.as_deref(), body);
+    let requests: Arc<[Vec<u8>]> = bodies.iter().map(whole).collect();
+    drop(bodies);
     let at = |rate: f64, seconds: f64| {
-        load(Load {
+        let load = Load {
             address,
             rate,
             duration: Duration::from_secs_f64(seconds),
             connections: arguments.connections,
-            requests: requests.clone(),
+            requests: Arc::clone(&requests),
             process,
-        })
-        .with_context(|| format!("load on {address}"))
+        };
+        let report = satf_server::load::load(load, &StopRequests);
+        let report = report.with_context(|| format!("load on {address}"))?;
+        check_answers(&report, address)?;
+        Ok(report)
     };
     if let Some(rate) = arguments.rate.first().filter(|_| arguments.warm_up > 0.0) {
         at(*rate, arguments.warm_up)?;
@@ -53,10 +67,29 @@ pub(crate) fn run(arguments: &BenchArguments, terminal: &Terminal) -> anyhow::Re
     let reports =
         arguments.rate.iter().map(|rate| at(*rate, arguments.seconds)).collect::<anyhow::Result<Vec<_>>>()?;
     drop(started);
+    for report in &reports {
+        for error in &report.first_errors {
+            tracing::warn!("at {:.0}/s: {error}", report.rate);
+        }
+    }
     if arguments.json {
         return table::print_json(&json!({ "connections": arguments.connections, "rates": reports }));
     }
     table::print(&describe(&reports))
+}
+
+/// An error if there is nothing to measure.
+fn check_answers(report: &LoadReport, address: SocketAddr) -> anyhow::Result<()> {
+    if report.has_answers() || report.due == 0 {
+        return Ok(());
+    }
+    let first = report.first_errors.first().map_or("no answer came in time", String::as_str);
+    bail!(
+        "{address}: none of {} requests was answered: {}; hint: satf serve --check says whether a server can start, and the server's own \
+         log what it refuses",
+        table::count(report.due as usize),
+        escape::value(first)
+    );
 }
 
 fn describe(reports: &[LoadReport]) -> String {
@@ -95,9 +128,7 @@ fn describe(reports: &[LoadReport]) -> String {
             number(report.load_cores),
         ]);
     }
-    let errors =
-        reports.iter().flat_map(|report| &report.first_errors).map(|error| format!("\nerror: {error}"));
-    format!("{shown}{}", errors.collect::<String>())
+    shown.to_string()
 }
 
 /// Bodies of requests: histories of the log, each cut at a random place.
@@ -117,7 +148,10 @@ fn bodies(log: &Interactions, arguments: &BenchServeArguments) -> anyhow::Result
         (((u128::from(mixed ^ (mixed >> 31))) * below as u128) >> 64) as usize
     };
     (0..arguments.requests)
-        .map(|_| {
+        .map(|number| {
+            if number % REQUESTS_A_CHECK == 0 {
+                check_cancelled(&StopRequests)?;
+            }
             let history = histories[draw(histories.len())];
             let end = 1 + draw(history.len());
             let part = &history[end.saturating_sub(arguments.max_len)..end];
@@ -127,40 +161,59 @@ fn bodies(log: &Interactions, arguments: &BenchServeArguments) -> anyhow::Result
         .collect()
 }
 
-/// A server of our own, which ends with us.
+/// A server of our own, and where it listens.
 struct Started {
-    child: Child,
+    server: Server,
     address: SocketAddr,
+}
+
+/// It ends with us, however we end: it holds one end of a pipe, and stops when the other one is gone.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 impl Started {
     fn new(arguments: &BenchServeArguments) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("the program itself")?;
         let mut command = Command::new(program);
-        command.arg("serve").args(&arguments.model).args(["--listen", "127.0.0.1:0"]);
+        command.arg("serve").args(&arguments.model).args(["--listen", "127.0.0.1:0", "--until-stdin-ends"]);
         for setting in &arguments.set {
             command.args(["--set", setting]);
         }
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().context("satf serve")?;
-        let mut line = String::new();
-        let stdout = child.stdout.take().context("the server's output")?;
-        BufReader::new(stdout).read_line(&mut line).context("the server's output")?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut server = Server(command.spawn().context("satf serve")?);
+        let line = first_line(server.0.stdout.take().context("the server's output")?)?;
         let address = line.trim().strip_prefix("listening on ").and_then(|address| address.parse().ok());
         let Some(address) = address else {
-            let _ = child.kill();
-            let _ = child.wait();
             bail!(
                 "the server did not start; hint: satf serve {} --check",
                 arguments.model.as_deref().unwrap_or("".as_ref()).display()
             );
         };
-        Ok(Started { child, address })
+        Ok(Started { server, address })
     }
 }
 
-impl Drop for Started {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+/// The first line of a server that may take long to start, or an error if we are to stop meanwhile.
+fn first_line(stdout: ChildStdout) -> anyhow::Result<String> {
+    let (sender, receiver) = channel();
+    thread::Builder::new().spawn(move || {
+        let mut line = String::new();
+        let read = BufReader::new(stdout).read_line(&mut line).map(|_| line);
+        // Nobody waits for it any more if we are to stop.
+        let _ = sender.send(read);
+    })?;
+    loop {
+        check_cancelled(&StopRequests)?;
+        match receiver.recv_timeout(PATIENCE) {
+            Ok(line) => return line.context("the server's output"),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => bail!("the server's output: it ended"),
+        }
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::experiment::{Failure, describe, to_json};
 use super::files::Files;
 use super::protocol;
-use super::settings::configure;
+use super::settings::{check_given, configure};
 use crate::args::EvaluateArguments;
 use crate::misuse::misuse;
 use crate::table;
@@ -26,6 +26,7 @@ pub(crate) fn run(
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
     inputs(arguments).check_distinct()?;
+    check_given(&arguments.models, arguments.protocol.seed, arguments.protocol.max_len)?;
     let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
     let mut models = arguments.models.clone();

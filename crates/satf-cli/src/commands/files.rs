@@ -8,6 +8,9 @@ use satf::data::{FileIdentity, check_writable};
 use crate::args::{Listed, LogArguments, RecommendArguments};
 use crate::{escape, table, terminal};
 
+/// What the files of a log are called.
+const LOG: &str = "LOG";
+
 /// Standard input under the name that a system may have for it.
 const STANDARD_INPUT: &str = "/dev/stdin";
 
@@ -46,7 +49,7 @@ impl Stream {
 impl Files {
     /// The files of a log are read.
     pub(crate) fn of_log(log: &LogArguments) -> Self {
-        log.files.iter().fold(Files::default(), |files, path| files.reading("LOG", Some(path)))
+        log.files.iter().fold(Files::default(), |files, path| files.reading(LOG, Some(path)))
     }
 
     /// A file is read, if it is given.
@@ -99,6 +102,18 @@ impl Files {
         // What is not there to be read is missed by whoever reads it.
         let there = self.read.iter().filter(|(_, path)| path.exists());
         let read: Vec<_> = there.filter_map(identified).collect();
+        for (at, (identity, option, path)) in
+            read.iter().enumerate().filter(|(_, (_, option, _))| *option == LOG)
+        {
+            let is_same = |other: &&(FileIdentity, &str, &Path)| other.1 == LOG && other.0 == *identity;
+            if let Some((_, _, other)) = read[..at].iter().find(is_same) {
+                bail!(
+                    "{}: this file is given twice ({}), and its rows would count twice; hint: give it once",
+                    name(option, path),
+                    escape::path(other)
+                );
+            }
+        }
         let written: Vec<_> = self.written.iter().filter_map(identified).collect();
         for (at, (identity, option, path)) in written.iter().enumerate() {
             let name_of = |(_, option, path): &(FileIdentity, &str, &Path)| name(option, path);
@@ -207,6 +222,7 @@ mod tests {
         for (files, parts) in [
             (log().writing("-o", at("./log")), ["-o ", "also read (LOG "]),
             (log().writing("--svg", at("new")).writing("--png", at("./new")), ["--png ", "twice (--svg "]),
+            (log().reading("LOG", at("./log")), ["LOG ", "given twice"]),
             (log().writing("-o", at("no/where")), ["-o ", "there is no folder"]),
         ] {
             let message = check(files).unwrap_err();

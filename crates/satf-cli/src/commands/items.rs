@@ -102,7 +102,12 @@ impl<'a> Items<'a> {
     pub(crate) fn history(&self, option: &str, list: &Listed) -> anyhow::Result<OwnedHistory> {
         // An id per line holds commas as they are, as a JSON list does.
         let list = match list {
-            Listed::File(_) => serde_json::to_string(&split(option, list)?)?,
+            Listed::File(_) => {
+                // Spaces around ids are left out if only then they are known, as for every other list.
+                let known = |id: String| self.get(&id).map_or(id, |id| id.to_string());
+                let ids: Vec<String> = split(option, list)?.into_iter().map(known).collect();
+                serde_json::to_string(&ids)?
+            }
             Listed::Here(list) => list.clone(),
         };
         let mut unknown = Vec::new();
@@ -137,6 +142,9 @@ impl FilterItems<'_> {
 
     /// The same for a list of which at least one item has to be known.
     pub(crate) fn find_some(&self, option: &str, list: &Listed) -> anyhow::Result<Vec<OwnedId>> {
+        if matches!(list, Listed::Here(_)) && split(option, list)?.is_empty() {
+            misuse!("{option}: the list is empty, and nothing else may be recommended; hint: leave it out");
+        }
         let found = self.find_all(option, list)?;
         if found.is_empty() {
             bail!("{option}: the model knows none of these items, and nothing else may be recommended");

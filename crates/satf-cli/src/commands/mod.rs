@@ -31,7 +31,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use files::Files;
-use satf::data::{FirstRow, Format, LogFormat, ReadOptions, ReadReport, read_log};
+use satf::data::{FirstRow, Format, LogFormat, ReadOptions, ReadReport, TimeKind, TimeUnit, read_log};
 use satf::interactions::Interactions;
 use satf::model_file::ModelFileError;
 use satf::models::{Registry, crate_with};
@@ -61,7 +61,10 @@ fn read_as(
     let (interactions, report) = read_log(&log.files, options, terminal)?;
     let files: Vec<_> = report.files.iter().map(|file| (file.path.as_path(), file.format)).collect();
     check_reading(options, &files)?;
+    let times: Vec<_> = report.files.iter().map(|file| (file.path.as_path(), file.times)).collect();
+    check_time_unit(options.time_unit, &times)?;
     for file in &report.files {
+        warn_of_dates(&file.path, file.doubtful_dates);
         if let Some(row) = &file.doubtful_first_row {
             warn_of_first_row(&file.path, row);
         }
@@ -104,6 +107,33 @@ fn check_reading(options: &ReadOptions, files: &[(&Path, Format)]) -> anyhow::Re
         tracing::warn!("{reason}; it applies to the other files");
     }
     Ok(())
+}
+
+/// An error if a unit is given for times that have none; a warning if some have.
+fn check_time_unit(unit: TimeUnit, files: &[(&Path, TimeKind)]) -> anyhow::Result<()> {
+    if unit == TimeUnit::Auto {
+        return Ok(());
+    }
+    let (served, others): (Vec<_>, Vec<_>) = files.iter().partition(|(_, times)| *times == TimeKind::Numbers);
+    let Some((path, times)) = others.first() else { return Ok(()) };
+    let times = if *times == TimeKind::None { "has no times" } else { "has dates for times, not numbers" };
+    let reason = format!("--time-unit {unit} means nothing for {}, which {times}", escape::path(path));
+    if served.is_empty() {
+        misuse!("{reason}; hint: leave it out");
+    }
+    tracing::warn!("{reason}; it applies to the other files");
+    Ok(())
+}
+
+/// Says that numbers were taken for seconds of 1970 that look like dates of our days.
+fn warn_of_dates(path: &Path, first: Option<i64>) {
+    if let Some(first) = first {
+        tracing::warn!(
+            "{}: times such as {first} look like dates (year, month, day) and are read as seconds since 1970, all within a few days; \
+             --time-unit yyyymmdd reads them as dates, --time-unit seconds as seconds",
+            path.display()
+        );
+    }
 }
 
 /// Models that keep unfinished training.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::experiment::Failure;
 use super::files::Files;
 use super::protocol;
-use super::settings::configure;
+use super::settings::{check_given, configure};
 use crate::args::PlanArguments;
 use crate::misuse::misuse;
 use crate::table;
@@ -23,6 +23,7 @@ pub(crate) fn run(arguments: &PlanArguments, registry: &Registry, terminal: &Ter
             arguments.protocol.seen
         );
     }
+    check_given(&arguments.models, arguments.protocol.seed, arguments.protocol.max_len)?;
     let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
     let choices = configure(&arguments.models, shared, registry)?;

@@ -48,7 +48,7 @@ pub(crate) fn resolve(
         ties: arguments.ties.unwrap_or(preset.ties),
         seen: arguments.seen,
         max_len: arguments.max_len.or(preset.max_len),
-        seed: arguments.seed,
+        seed: arguments.seed.unwrap_or_default(),
     })
 }
 

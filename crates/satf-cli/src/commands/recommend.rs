@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use satf::data::{
-    DataError, HistoryOptions, RecommendationColumns, RecommendationFormat, RecommendationWriter,
-    UserHistories, UserHistory, write_atomically,
+    DataError, HistoryOptions, ReadOptions, RecommendationColumns, RecommendationFormat,
+    RecommendationWriter, UserHistories, UserHistory, write_atomically,
 };
 use satf::interactions::{OwnedHistory, OwnedId};
 use satf::models::Registry;
@@ -20,7 +20,7 @@ use super::items::{FilterItems, Items};
 use crate::args::{FallbackArgument, Listed, RecommendArguments};
 use crate::misuse::misuse;
 use crate::terminal::Terminal;
-use crate::{hints, table};
+use crate::{escape, hints, table};
 
 pub(crate) fn run(
     arguments: &RecommendArguments,
@@ -112,6 +112,10 @@ fn one(
     if answer.is_fallback {
         let hint = if falls_back { "these are the most popular ones" } else { "hint: --fallback popular" };
         tracing::warn!("no item of the history is known, so nothing can be recommended; {hint}");
+    } else if answer.items.is_empty() {
+        tracing::warn!(
+            "nothing is left to recommend: every item is in the history, in --exclude, or not in --only; hint: --allow-seen"
+        );
     }
     if arguments.json {
         return table::print_json(&json!({
@@ -135,7 +139,7 @@ fn to_json(list: &[Recommendation], items: &Items<'_>) -> Vec<Value> {
         .zip(list)
         .map(|(rank, recommendation)| {
             let mut entry = items.to_json(recommendation.item.as_id());
-            entry["score"] = json!(recommendation.score);
+            entry["score"] = table::single(recommendation.score);
             entry["rank"] = json!(rank);
             if let Some(explanation) = &recommendation.explanation {
                 let shares = explanation.shares.iter().map(|share| {
@@ -202,7 +206,12 @@ fn many(
     }
     let mut histories = UserHistories::open(histories, prepared.model().catalog(), &reading, terminal)?;
     super::check_reading(&reading.reading, &[(histories.path(), histories.format())])?;
-    let report = write(arguments, items, prepared, &mut histories, terminal)?;
+    // What the options of times mean is known with the first history, before anything is written.
+    let first = histories.next();
+    check_times(&reading.reading, &histories)?;
+    let mut all = first.into_iter().chain(&mut histories);
+    let report = write(arguments, items, prepared, &mut all, terminal)?;
+    super::warn_of_dates(histories.path(), histories.doubtful_dates());
     if let Some(row) = histories.doubtful_first_row() {
         super::warn_of_first_row(histories.path(), row);
     }
@@ -219,6 +228,17 @@ fn many(
         );
     }
     tell(&report, arguments)
+}
+
+/// An error if options say of times what the histories do not have.
+fn check_times(options: &ReadOptions, histories: &UserHistories<'_>) -> anyhow::Result<()> {
+    if histories.is_whole() && options.order_is_time {
+        misuse!(
+            "--order-is-time means nothing for {}, whose rows are whole histories; hint: leave it out",
+            escape::path(histories.path())
+        );
+    }
+    super::check_time_unit(options.time_unit, &[(histories.path(), histories.times())])
 }
 
 /// What recommendations are written as.

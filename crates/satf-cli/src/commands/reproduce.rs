@@ -29,6 +29,7 @@ pub(crate) fn run(
     // The paper's suite is part of the program; that of a file is known only once it is read.
     let selection = if arguments.suite.is_none() { selection.on_command_line()? } else { selection? };
     check_files(&suite, arguments)?;
+    report::check_folder(out)?;
     let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
     let request = Request {
         trials: arguments.tune.then_some(arguments.trials),

@@ -65,6 +65,33 @@ pub(crate) fn keys_set(arguments: &ModelArguments) -> anyhow::Result<Vec<String>
     arguments.set.iter().map(|text| Ok(parse_assignment(text)?.key)).collect()
 }
 
+/// An error if a key of all models is given with `--set` and, with another value, by an option of its own.
+pub(crate) fn check_given(
+    arguments: &ModelArguments,
+    seed: Option<u64>,
+    max_len: Option<usize>,
+) -> anyhow::Result<()> {
+    let options = [
+        ("--seed", "seed", seed),
+        ("--max-len", "max_len", max_len.map(|max_len| max_len as u64)),
+        ("--memory", "memory_bytes", arguments.memory),
+    ];
+    for text in &arguments.set {
+        let setting = parse_assignment(text)?;
+        let option = options.iter().find(|(_, key, _)| setting.model.is_none() && *key == setting.key);
+        // A key of a model by its name is for this model alone.
+        if let Some((option, key, Some(given))) = option
+            && setting.value.as_integer() != i64::try_from(*given).ok()
+        {
+            misuse!(
+                "--set {key}={}: {option} says {given}; hint: give one of them, or MODEL.{key} for one model alone",
+                setting.value
+            );
+        }
+    }
+    Ok(())
+}
+
 /// What is wrong with settings, with the options that it is about.
 fn in_words(error: SettingsError) -> anyhow::Error {
     match error {
@@ -73,6 +100,10 @@ fn in_words(error: SettingsError) -> anyhow::Error {
         }
         SettingsError::NotOnlyTables(key) => anyhow::anyhow!(
             "'{key}' in the configuration file: expected only tables named after models, as the file has one"
+        ),
+        SettingsError::TableNotAsked(model) => anyhow::anyhow!(
+            "[{model}] in the configuration file: {model} is not among the models asked for; hint: ask for it with --model, or leave \
+             the table out"
         ),
         SettingsError::NoTables(example) => anyhow::anyhow!(
             "with several models the configuration file needs a table for each, such as [{example}]"
@@ -208,6 +239,7 @@ mod tests {
             (vec!["pure-svd", "mp"], Some("rank = 3"), vec![], "[pure-svd]"),
             (vec!["pure-svd"], Some("rank = 3\n[mp]"), vec![], "only tables"),
             (vec!["pure-svd"], Some("ranks = 3"), vec![], "did you mean 'rank'"),
+            (vec!["mp"], Some("[pure-svd]\nrank = 3"), vec![], "[pure-svd] in the configuration file"),
         ] {
             let error = outcome(&models, &[], file, &set).unwrap_err();
             assert!(error.contains(message), "{error}");

@@ -28,7 +28,7 @@ pub(crate) fn run(
             .zip(&similar.items)
             .map(|(rank, other)| {
                 let mut entry = items.to_json(other.item.as_id());
-                entry["similarity"] = json!(other.similarity);
+                entry["similarity"] = table::single(other.similarity);
                 entry["rank"] = json!(rank);
                 entry
             })

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::files::Files;
 use super::inspect::{held_of_users, is_rehearsed, settled, short};
-use super::settings::configure;
+use super::settings::{check_given, configure};
 use super::statistics::{Output, joined, load_with_statistics, plan_of_update, read_options_of};
 use crate::args::{ModelArguments, TrainArguments};
 use crate::misuse::{OnCommandLine, misuse};
@@ -53,6 +53,7 @@ pub(crate) fn run(
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
+    check_given(&asked(arguments, Vec::new()), arguments.seed, arguments.max_len)?;
     if let Some(model) = &arguments.update {
         return update(arguments, model, registry, terminal);
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::files::Files;
 use super::protocol;
-use super::settings::{check_keys, gather, keys_set};
+use super::settings::{check_given, check_keys, gather, keys_set};
 use crate::args::{ModelArguments, PartArgument, SearchArguments, TuneArguments, TuneCommand};
 use crate::misuse::{OnCommandLine, misuse};
 use crate::signals::StopRequests;
@@ -49,6 +49,7 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
             "--on validation: tuning is on the validation set already; the test set is scored once, at the end"
         );
     }
+    check_given(&arguments.models, arguments.protocol.seed, arguments.protocol.max_len)?;
     let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
     let asked = only_model(&arguments.models, shared, registry)?;

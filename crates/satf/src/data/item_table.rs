@@ -1,6 +1,6 @@
 //! What is known of items: a table with a row per item and any columns.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use super::DataError;
 use super::arrow::texts;
 use super::columns::{self, Role};
-use super::error::{Fault, shown};
+use super::error::{Fault, Position, shown};
 use super::format::guess_delimiter;
-use super::parquet::in_words;
+use super::parquet::guarded;
 use super::records::{Records, Splitting};
 use super::source::Source;
 use crate::monitor::{Monitor, OnlyCancels};
@@ -40,7 +40,7 @@ pub fn read_item_table(path: &Path, monitor: &dyn Monitor) -> Result<ItemTable, 
     }
     let delimiter = guess_delimiter(source.peek_line()?).unwrap_or(b',');
     let mut records = Records::new(Splitting::Delimiter(delimiter));
-    let (mut table, mut item) = (ItemTable::default(), None);
+    let (mut table, mut rows, mut item) = (ItemTable::default(), RowsByItem::default(), None);
     while let Some((line, record)) = records.next(&mut source)? {
         let record = record.map_err(|fault| fault.at(path, line))?;
         let text = |at: usize| record.text(at).map(str::trim).map_err(|fault| fault.at(path, line));
@@ -59,13 +59,54 @@ pub fn read_item_table(path: &Path, monitor: &dyn Monitor) -> Result<ItemTable, 
             let expected = format!("{} columns, as the first row has", table.names.len() + 1);
             return Err(Fault::of_line(shown(record.bytes()), expected).at(path, line));
         }
-        table.items.push(text(item)?.to_owned());
         let others = (0..record.len()).filter(|at| *at != item);
-        for (column, at) in table.columns.iter_mut().zip(others) {
-            column.push(Some(text(at)?).filter(|value| !value.is_empty()).map(str::to_owned));
-        }
+        let value = |at| Ok(Some(text(at)?).filter(|value| !value.is_empty()).map(str::to_owned));
+        let values = others.map(value).collect::<Result<_, DataError>>()?;
+        rows.add(&mut table, text(item)?.to_owned(), values).map_err(|fault| fault.at(path, line))?;
     }
     Ok(table)
+}
+
+/// Where each item stands in a table.
+#[derive(Default)]
+struct RowsByItem(HashMap<String, usize>);
+
+impl RowsByItem {
+    /// Adds a row. Another row of the same item may add to it, and may not say otherwise.
+    fn add(&mut self, table: &mut ItemTable, item: String, values: Vec<Option<String>>) -> Result<(), Fault> {
+        if let Some(&row) = self.0.get(&item) {
+            for ((column, name), value) in table.columns.iter_mut().zip(&table.names).zip(values) {
+                let Some(value) = value else { continue };
+                let before = column[row].get_or_insert_with(|| value.clone());
+                if *before != value {
+                    return Err(differs(&item, name, before, &value));
+                }
+            }
+            return Ok(());
+        }
+        self.0.insert(item.clone(), table.items.len());
+        table.items.push(item);
+        for (column, value) in table.columns.iter_mut().zip(values) {
+            column.push(value);
+        }
+        Ok(())
+    }
+}
+
+/// That two rows of one item say different things.
+pub(super) fn differs(item: &str, column: &str, before: &str, value: &str) -> Fault {
+    let of = |value: &str| shown(value.as_bytes());
+    Fault {
+        column: Some(column.into()),
+        found: of(value).into(),
+        expected: format!(
+            "{}, as a row above it has for the item {}; keep one row per item",
+            of(before),
+            of(item)
+        )
+        .into(),
+        hint: None,
+    }
 }
 
 /// A fault if two columns have one name. Columns without a name cannot be asked for, and do no harm.
@@ -84,20 +125,18 @@ fn check_names(names: &[String]) -> Result<(), Fault> {
 }
 
 fn read_parquet(path: &Path) -> Result<ItemTable, DataError> {
-    let fault = |error: &dyn std::fmt::Display| {
-        Fault::of_line(in_words(&error.to_string()), "a Parquet file of items").at(path, 1)
-    };
     let file = File::open(path).map_err(|error| DataError::open(path, error))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| fault(&error))?;
+    let builder = guarded(path, || ParquetRecordBatchReaderBuilder::try_new(file))?;
     let names: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
     check_names(&names).map_err(|fault| fault.at(path, 1))?;
     let item = columns::common(&names, Role::Item).unwrap_or(0);
     let mut columns: Vec<Vec<Option<String>>> = vec![Vec::new(); names.len()];
-    for batch in builder.build().map_err(|error| fault(&error))? {
-        let batch = batch.map_err(|error| fault(&error))?;
+    let mut batches = guarded(path, || builder.build())?;
+    while let Some(batch) = guarded(path, || batches.next().transpose())? {
         for ((column, array), name) in columns.iter_mut().zip(batch.columns()).zip(&names) {
             let values = texts(array).ok_or_else(|| {
-                fault(&format!("the column {name} holds {}, not numbers, flags or texts", array.data_type()))
+                let found = format!("the column {name} holds {}", array.data_type());
+                Fault::of_line(found, "numbers, flags or texts").at(path, 1)
             })?;
             column.extend(values);
         }
@@ -107,8 +146,14 @@ fn read_parquet(path: &Path) -> Result<ItemTable, DataError> {
         return Ok(ItemTable::default());
     }
     names.remove(item);
-    let items = columns.remove(item).into_iter().map(Option::unwrap_or_default).collect();
-    Ok(ItemTable { items, names, columns })
+    let items = columns.remove(item).into_iter().map(Option::unwrap_or_default);
+    let mut rows = RowsByItem::default();
+    let mut table = ItemTable { items: Vec::new(), columns: vec![Vec::new(); names.len()], names };
+    for (row, item) in items.enumerate() {
+        let values = columns.iter_mut().map(|column| column[row].take()).collect();
+        rows.add(&mut table, item, values).map_err(|fault| fault.at(path, Position::Row(row as u64 + 1)))?;
+    }
+    Ok(table)
 }
 
 #[cfg(test)]
@@ -139,5 +184,18 @@ mod tests {
             assert!(message.contains(part), "{content}: {message}");
         }
         assert_eq!(table("item_id,,\ntent,,\n").unwrap().items, ["tent"]);
+    }
+
+    #[test]
+    fn rows_of_one_item_add_to_each_other_and_do_not_contradict() {
+        let read = table("item_id,title,price\ntent,Tent,\nmug,Mug,3\ntent,Tent,9\n").unwrap();
+        assert_eq!(read.items, ["tent", "mug"]);
+        assert_eq!(read.columns[1], [Some("9".to_owned()), Some("3".to_owned())]);
+        let message = table("item_id,title\ntent,Tent\nmug,Mug\ntent,Zelt\n").unwrap_err();
+        for part in
+            ["line 4", "column title", "\"Zelt\"", "\"Tent\"", "the item \"tent\"", "one row per item"]
+        {
+            assert!(message.contains(part), "no '{part}' in {message}");
+        }
     }
 }

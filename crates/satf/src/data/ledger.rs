@@ -7,7 +7,7 @@ use super::error::{Fault, Position};
 use super::field::Field;
 use super::interner::{Digits, Interner};
 use super::time::TimeReader;
-use super::{DataError, ReadOptions};
+use super::{DataError, ReadOptions, TimeKind};
 use crate::interactions::{Clock, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
 
 /// The most users, items or rows of a log: the largest `u32` marks "none" in places.
@@ -60,6 +60,11 @@ impl Ledger {
     /// How many times were finer than a microsecond, and were rounded to it.
     pub(super) fn finer_times(&self) -> u64 {
         self.times.finer()
+    }
+
+    /// What the times of the file are, and the first of them if they may be dates.
+    pub(super) fn times_of_file(&self) -> (TimeKind, Option<i64>) {
+        (self.times.kind(), self.times.doubtful_dates())
     }
 
     pub(super) fn begin_file(&mut self) {

@@ -219,13 +219,15 @@ impl LogBuilder {
                 Next::End => break,
             }
         }
+        let (times, doubtful_dates) = ledger.times_of_file();
         let taken = (ledger.num_rows() - rows_before) as u64;
         if taken == 0 {
             return Err(tolerance.no_rows(Some(&rows)));
         }
         self.report.text_bytes += rows.text_bytes();
         let doubtful_first_row = rows.doubtful_first_row().cloned();
-        self.report.files.push(FileReport { path, format, rows: taken, doubtful_first_row });
+        let report = FileReport { path, format, rows: taken, doubtful_first_row, times, doubtful_dates };
+        self.report.files.push(report);
         Ok(())
     }
 

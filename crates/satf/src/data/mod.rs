@@ -64,7 +64,8 @@ pub use history_text::{HistoryTextError, parse_history};
 pub use item_table::{ItemTable, read_item_table};
 pub use log_builder::LogBuilder;
 pub use new_folder::NewFolder;
-pub use options::{FileReport, FirstRow, IdType, ReadOptions, ReadReport, TimeUnit};
+pub use options::{FileReport, FirstRow, IdType, ReadOptions, ReadReport, TimeKind, TimeUnit};
+pub use parquet::is_decoding;
 pub use recommendations::{
     ExplanationRow, RecommendationColumns, RecommendationFormat, RecommendationRow, RecommendationWriter,
 };

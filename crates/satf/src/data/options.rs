@@ -59,16 +59,19 @@ pub enum TimeUnit {
     Microseconds,
     /// Nanoseconds since 1970.
     Nanoseconds,
+    /// No count at all, but dates whose digits are year, month and day: 20240517.
+    Yyyymmdd,
 }
 
 impl TimeUnit {
     /// Every unit.
-    pub const ALL: [TimeUnit; 5] = [
+    pub const ALL: [TimeUnit; 6] = [
         TimeUnit::Auto,
         TimeUnit::Seconds,
         TimeUnit::Milliseconds,
         TimeUnit::Microseconds,
         TimeUnit::Nanoseconds,
+        TimeUnit::Yyyymmdd,
     ];
 
     /// Every unit that can be given for numbers, for messages.
@@ -85,6 +88,7 @@ impl TimeUnit {
             TimeUnit::Milliseconds => "milliseconds",
             TimeUnit::Microseconds => "microseconds",
             TimeUnit::Nanoseconds => "nanoseconds",
+            TimeUnit::Yyyymmdd => "yyyymmdd",
         }
     }
 }
@@ -169,6 +173,23 @@ pub struct FileReport {
     pub rows: u64,
     /// What its first row was taken for, if it may be either a header or an event.
     pub doubtful_first_row: Option<FirstRow>,
+    /// What its times are.
+    pub times: TimeKind,
+    /// The first of its times, if all of them were taken for seconds since 1970 and look like dates such as 20240517.
+    /// [`ReadOptions::time_unit`] says which they are.
+    pub doubtful_dates: Option<i64>,
+}
+
+/// What the times of a file are. Only numbers have a [`TimeUnit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TimeKind {
+    /// There are none: the order of the rows is the time.
+    None,
+    /// Numbers.
+    Numbers,
+    /// Dates, or timestamps of a type that says what they are.
+    Dates,
 }
 
 /// A first row such as `u,game`, which may name the columns and may be an event. [`ReadOptions::header`] says which.

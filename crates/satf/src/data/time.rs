@@ -7,7 +7,7 @@ use jiff::civil::{Date, DateTime};
 use super::error::{Fault, Place, Position};
 use super::field::Field;
 use super::ledger::Rejection;
-use super::{DataError, TimeUnit};
+use super::{DataError, TimeKind, TimeUnit};
 
 /// 0000-01-01T00:00:00 and 9999-12-31T23:59:59.999999, in microseconds since 1970.
 pub(crate) const EARLIEST: i64 = -62_167_219_200_000_000;
@@ -25,8 +25,20 @@ pub(super) struct TimeReader {
     found: Option<(TimeUnit, Place)>,
     /// Whether the file's times are numbers, once one is known.
     numbers: Option<bool>,
+    /// Whether the file has times of a type that says what they are.
+    has_moments: bool,
+    doubt: Doubt,
     /// Times finer than a microsecond, which were rounded to it.
     finer: u64,
+}
+
+/// Whether the numbers of a file, taken for seconds, may be dates.
+#[derive(Clone, Copy)]
+enum Doubt {
+    NoNumber,
+    /// All of them may; the first.
+    Dates(i64),
+    Cleared,
 }
 
 /// A time as it stands in the file.
@@ -39,7 +51,35 @@ enum Given {
 
 impl TimeReader {
     pub(super) fn new(unit: TimeUnit) -> Self {
-        TimeReader { unit, found: None, numbers: None, finer: 0 }
+        TimeReader { unit, found: None, numbers: None, has_moments: false, doubt: Doubt::NoNumber, finer: 0 }
+    }
+
+    /// What the times of the file are, as far as it is read.
+    pub(super) fn kind(&self) -> TimeKind {
+        match self.numbers {
+            Some(true) => TimeKind::Numbers,
+            Some(false) => TimeKind::Dates,
+            None if self.has_moments => TimeKind::Dates,
+            None => TimeKind::None,
+        }
+    }
+
+    /// The first time of the file, if all of them were taken for seconds and look like dates such as 20240517.
+    pub(super) fn doubtful_dates(&self) -> Option<i64> {
+        match self.doubt {
+            Doubt::Dates(first) => Some(first),
+            Doubt::NoNumber | Doubt::Cleared => None,
+        }
+    }
+
+    /// Looks at a number whose unit is to be found out.
+    fn look_for_date(&mut self, number: Option<i64>) {
+        let date = number.filter(|number| LIKELY_DATES.contains(number) && from_date(*number).is_some());
+        self.doubt = match (self.doubt, date) {
+            (Doubt::NoNumber, Some(first)) => Doubt::Dates(first),
+            (Doubt::Dates(first), Some(_)) => Doubt::Dates(first),
+            _ => Doubt::Cleared,
+        };
     }
 
     /// How many times so far were finer than a microsecond, and were rounded to it.
@@ -49,7 +89,7 @@ impl TimeReader {
 
     /// Another file may have dates where this one has numbers.
     pub(super) fn begin_file(&mut self) {
-        self.numbers = None;
+        (self.numbers, self.has_moments, self.doubt) = (None, false, Doubt::NoNumber);
     }
 
     /// The time in microseconds, or what is wrong with it in the given column.
@@ -69,8 +109,12 @@ impl TimeReader {
             }))
         };
         let given = match field {
-            Field::Micros(micros) => return in_range(*micros).ok_or_else(|| fault(RANGE, field.shown())),
+            Field::Micros(micros) => {
+                self.has_moments = true;
+                return in_range(*micros).ok_or_else(|| fault(RANGE, field.shown()));
+            }
             Field::Nanos(nanos) => {
+                self.has_moments = true;
                 let micros = in_range(nanos.div_euclid(1_000)).ok_or_else(|| fault(RANGE, field.shown()))?;
                 self.finer += u64::from(nanos % 1_000 != 0);
                 return Ok(micros);
@@ -91,12 +135,13 @@ impl TimeReader {
                 if is_number { "a date like those above it" } else { "a number like the times above it" };
             return Err(fault(expected, field.shown()));
         }
+        let whole = if let Given::Integer(number) = given { Some(number) } else { None };
         let micros = match given {
             Given::Date(micros, is_finer) => {
                 self.finer += u64::from(is_finer);
                 in_range(micros)
             }
-            Given::Integer(0) => Some(0),
+            Given::Integer(0) if self.unit != TimeUnit::Yyyymmdd => Some(0),
             Given::Integer(number) => {
                 let unit = self.unit_of(number.unsigned_abs() as f64);
                 let micros = from_integer(number, unit);
@@ -118,8 +163,12 @@ impl TimeReader {
                 micros
             }
         };
-        let micros = micros.ok_or_else(|| fault(RANGE, field.shown()))?;
+        let range = if self.unit == TimeUnit::Yyyymmdd { "a date such as 20240517" } else { RANGE };
+        let micros = micros.ok_or_else(|| fault(range, field.shown()))?;
         self.numbers = Some(is_number);
+        if is_number && self.unit == TimeUnit::Auto && !matches!(self.doubt, Doubt::Cleared) {
+            self.look_for_date(whole);
+        }
         Ok(micros)
     }
 
@@ -172,11 +221,26 @@ fn from_integer(number: i64, unit: TimeUnit) -> Option<i64> {
         TimeUnit::Milliseconds => number.checked_mul(1_000)?,
         TimeUnit::Microseconds => number,
         TimeUnit::Nanoseconds => number.div_euclid(1_000),
+        TimeUnit::Yyyymmdd => from_date(number)?,
     })
+}
+
+/// Numbers that are more likely dates of our days than seconds of 1970: 1900-01-01 to 2100-12-31.
+const LIKELY_DATES: std::ops::RangeInclusive<i64> = 19_000_101..=21_001_231;
+
+/// A date whose digits are year, month and day.
+fn from_date(number: i64) -> Option<i64> {
+    let (year, month, day) = (number / 10_000, number / 100 % 100, number % 100);
+    let date =
+        Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()?;
+    Some(date.duration_since(EPOCH).as_secs() * 1_000_000)
 }
 
 fn from_float(number: f64, unit: TimeUnit) -> Option<i64> {
     let micros = match unit {
+        // What is not whole, or too large to be exact, is no date.
+        TimeUnit::Yyyymmdd if number.fract() == 0.0 && number.abs() < 1e9 => return from_date(number as i64),
+        TimeUnit::Yyyymmdd => return None,
         TimeUnit::Auto | TimeUnit::Seconds => number * 1e6,
         TimeUnit::Milliseconds => number * 1e3,
         TimeUnit::Microseconds => number,
@@ -250,7 +314,7 @@ fn has_finer_digits(text: &[u8], unit: TimeUnit) -> bool {
     let kept = match unit {
         TimeUnit::Auto | TimeUnit::Seconds => 6,
         TimeUnit::Milliseconds => 3,
-        TimeUnit::Microseconds | TimeUnit::Nanoseconds => 0,
+        TimeUnit::Microseconds | TimeUnit::Nanoseconds | TimeUnit::Yyyymmdd => 0,
     };
     let fraction = text.trim_ascii().split(|byte| *byte == b'.').nth(1).unwrap_or_default();
     let is_plain = fraction.iter().all(u8::is_ascii_digit);

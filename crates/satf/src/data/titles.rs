@@ -6,6 +6,7 @@ use super::DataError;
 use super::columns::{self, Role, normalized};
 use super::error::{Fault, shown};
 use super::format::guess_delimiter;
+use super::item_table::differs;
 use super::records::{Records, Splitting};
 use super::source::Source;
 use crate::interactions::{Id, Ids, ItemIndex};
@@ -39,8 +40,8 @@ impl Titles {
 }
 
 /// Reads the titles of a catalogue's items from a CSV or TSV file, plain, gzip or zstd: a column with the item and one
-/// with its title, found by their names, or the first two. Items that the catalogue does not know are passed over; of
-/// several titles the first counts. All rows have as many columns as the first. An empty file holds none. The monitor may stop the reading.
+/// with its title, found by their names, or the first two. Items that the catalogue does not know are passed over; an
+/// item with two titles is an error. All rows have as many columns as the first. An empty file holds none. The monitor may stop the reading.
 pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<Titles, DataError> {
     let monitor = OnlyCancels(monitor);
     let Some(mut source) = Source::open_unless_empty(path, &monitor)? else { return Ok(Titles::default()) };
@@ -93,12 +94,14 @@ pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<
         };
         // Ids are those of the log, with the spaces around them if they have some.
         let (item, title) = (text(item)?, text(title)?.trim());
+        if title.is_empty() {
+            continue;
+        }
         let index = catalog.find(Id::Text(item)).or_else(|| catalog.find(Id::Text(item.trim())));
-        if let Some(index) = index
-            && titles[index].is_none()
-            && !title.is_empty()
-        {
-            titles[index] = Some(title.into());
+        let Some(index) = index else { continue };
+        let before: &Box<str> = titles[index].get_or_insert_with(|| title.into());
+        if **before != *title {
+            return Err(differs(item, "title", before, title).at(path, line));
         }
     }
     Ok(Titles { titles })
@@ -132,9 +135,20 @@ mod tests {
     #[test]
     fn columns_are_told_by_name_or_by_place() {
         let expected = vec![Some("Tent, large".to_owned()), None, Some("Lamp".to_owned())];
-        assert_eq!(titles("item_id,title\n3,\"Tent, large\"\n9,Lamp\n77,Other\n9,Second\n"), expected);
+        assert_eq!(
+            titles("item_id,title\n3,\"Tent, large\"\n9,Lamp\n77,Other\n77,Another\n9,\n9,Lamp\n"),
+            expected
+        );
         assert_eq!(titles("genre\tTitle\tmovieId\nx\tTent, large\t3\nx\tLamp\t9\n"), expected);
         assert_eq!(titles("3,\"Tent, large\"\n9,Lamp\n5,\n"), expected);
+    }
+
+    #[test]
+    fn an_item_has_one_title() {
+        let message = read("item_id,title\n3,Tent\n9,Lamp\n9,Torch\n").unwrap_err();
+        for part in ["line 4", "\"Torch\"", "\"Lamp\"", "the item \"9\"", "one row per item"] {
+            assert!(message.contains(part), "no '{part}' in {message}");
+        }
     }
 
     #[test]

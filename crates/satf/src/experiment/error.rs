@@ -86,6 +86,9 @@ pub enum SettingsError {
     /// A configuration that has tables for models, and something else.
     #[error("'{0}' in the configuration: expected only tables named after models, as it has one")]
     NotOnlyTables(String),
+    /// A configuration with a table for a model that was not asked for.
+    #[error("[{0}] in the configuration: {0} is not among the models asked for")]
+    TableNotAsked(String),
     /// A configuration without tables for models, where there are several.
     #[error("with several models the configuration needs a table for each, such as [{0}]")]
     NoTables(String),

@@ -149,6 +149,10 @@ impl ModelSettings {
         if has_tables && let Some((key, _)) = self.configuration.iter().find(|entry| !is_table(entry)) {
             return Err(SettingsError::NotOnlyTables(key.clone()));
         }
+        let is_asked = |key: &String| all.iter().any(|asked| asked.entry.name == *key);
+        if has_tables && let Some(key) = self.configuration.keys().find(|key| !is_asked(key)) {
+            return Err(SettingsError::TableNotAsked(key.clone()));
+        }
         if all.len() > 1 && !has_tables && !self.configuration.is_empty() {
             return Err(SettingsError::NoTables(all[0].entry.name.to_owned()));
         }
@@ -291,6 +295,10 @@ mod tests {
             ),
             ("models = ['pure-svd']\nconfiguration = { rank = 3, mp = {} }", "'rank' in the configuration"),
             ("models = ['pure-svd']\nconfiguration = { ranks = 3 }", "did you mean 'rank'"),
+            (
+                "models = ['pure-svd']\nconfiguration = { pure-svd = { rank = 3 }, mp = {} }",
+                "[mp] in the configuration: mp is not among the models",
+            ),
             ("models = ['pure-scd']", "did you mean 'pure-svd'"),
             ("presets = ['pure-svd/amzb']", "did you mean 'pure-svd/amz-b'"),
         ] {

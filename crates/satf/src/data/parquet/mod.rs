@@ -1,11 +1,10 @@
 //! Parquet files: two or three columns of them, a batch of rows at a time.
 
+mod guard;
 mod lists;
 
-use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +18,9 @@ use parquet::basic::Compression;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
+use self::guard::broken;
+pub(crate) use self::guard::guarded;
+pub use self::guard::is_decoding;
 use self::lists::ListColumn;
 use super::DataError;
 use super::arrow::{self, Column, NULL};
@@ -316,28 +318,6 @@ fn as_views(data_type: &DataType) -> DataType {
     }
 }
 
-/// Runs a step of the decoder, which answers some damaged files with a panic where it should with an error.
-pub(crate) fn guarded<T, E: Display>(
-    path: &Path,
-    decode: impl FnOnce() -> Result<T, E>,
-) -> Result<T, DataError> {
-    match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(broken(path, in_words(&error.to_string()))),
-        Err(_) => Err(broken(path, "it is damaged")),
-    }
-}
-
-/// What the decoder says in words. After them it may list its own values, and all bytes that it met among them.
-pub(super) fn in_words(error: &str) -> &str {
-    let end = [" {", " [", "(["].iter().filter_map(|list| error.find(list)).min().unwrap_or(error.len());
-    error[..end].trim_end_matches([':', ' '])
-}
-
-fn broken(path: &Path, reason: impl Into<Box<str>>) -> DataError {
-    DataError::Parquet { path: path.to_owned(), reason: reason.into() }
-}
-
 #[cfg(test)]
 mod tests {
     use parquet::file::metadata::{ColumnChunkMetaData, FileMetaData, RowGroupMetaData};
@@ -345,18 +325,6 @@ mod tests {
     use parquet::schema::types::SchemaDescriptor;
 
     use super::*;
-
-    #[test]
-    fn what_the_decoder_says_ends_where_it_lists_bytes() {
-        for (said, words) in [
-            ("Parquet error: Corrupt footer", "Parquet error: Corrupt footer"),
-            ("External: FromUtf8Error { bytes: [117, 115] }", "External: FromUtf8Error"),
-            ("Arrow: invalid: RangeOutOfBounds([1, 2])", "Arrow: invalid: RangeOutOfBounds"),
-            ("found: [1, 2]", "found"),
-        ] {
-            assert_eq!(in_words(said), words);
-        }
-    }
 
     #[test]
     fn codecs_that_are_not_read_are_named_if_their_column_is_taken() {

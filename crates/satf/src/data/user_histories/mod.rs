@@ -21,7 +21,7 @@ use super::rows::{Next, Row, Rows};
 use super::source::Source;
 use super::time::TimeReader;
 use super::tolerance::Tolerance;
-use super::{DataError, FirstRow, Format, ReadOptions};
+use super::{DataError, FirstRow, Format, ReadOptions, TimeKind};
 use crate::interactions::{Clock, Id, Ids, OwnedHistory, OwnedId};
 use crate::monitor::{Monitor, OnlyCancels, check_cancelled};
 
@@ -141,6 +141,21 @@ impl<'a> UserHistories<'a> {
         self.resolver.times.finer()
     }
 
+    /// What the times of the rows are; known once a history was read. Whole histories have none.
+    pub fn times(&self) -> TimeKind {
+        self.resolver.times.kind()
+    }
+
+    /// The first time, if all of them so far were taken for seconds since 1970 and look like dates such as 20240517.
+    pub fn doubtful_dates(&self) -> Option<i64> {
+        self.resolver.times.doubtful_dates()
+    }
+
+    /// Whether a row is a whole history; known once one was read.
+    pub fn is_whole(&self) -> bool {
+        self.resolver.is_whole
+    }
+
     /// What was wrong with the first few of them.
     pub fn skipped_messages(&self) -> &[String] {
         &self.tolerance.messages
@@ -243,6 +258,8 @@ struct Resolver<'a> {
     users: Interner,
     times: TimeReader,
     grouping: Grouping,
+    /// Whether a row was a whole history.
+    is_whole: bool,
 }
 
 impl<'a> Resolver<'a> {
@@ -253,6 +270,7 @@ impl<'a> Resolver<'a> {
             users: Interner::new(Role::User, options.reading.user_type),
             times: TimeReader::new(options.reading.time_unit),
             grouping: Grouping::new(usize::try_from(options.memory).unwrap_or(usize::MAX)),
+            is_whole: false,
         }
     }
 
@@ -260,6 +278,7 @@ impl<'a> Resolver<'a> {
     fn take(&mut self, columns: &Columns, row: &Row<'_>) -> Result<Option<UserHistory>, Rejection> {
         let mut digits = Digits::default();
         let user = self.users.read(row.user, &mut digits, &columns.names.user)?;
+        self.is_whole |= columns.is_whole;
         if columns.is_whole {
             let mut history = OwnedHistory::new();
             match row.item {

@@ -1,0 +1,78 @@
+//! What times are taken for, and which options of times mean something.
+
+#![allow(clippy::unwrap_used)]
+
+mod satf_binary;
+
+use std::fs;
+
+use satf_binary::{satf, shop_log};
+
+const DATES: &str = "user_id,item_id,date\n1,a,20230115\n1,b,20230228\n2,a,20231231\n";
+
+#[test]
+fn dates_that_are_numbers_are_told_of_and_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.csv").to_str().unwrap().to_owned();
+    fs::write(&path, DATES).unwrap();
+    let stats = |options: &[&str]| satf(&[&["stats", &path][..], options].concat());
+    let told = |said: &str| said.contains("times such as 20230115 look like dates");
+    let auto = stats(&[]);
+    assert!(told(&auto.stderr) && auto.stderr.contains("--time-unit yyyymmdd"), "{}", auto.stderr);
+    assert!(auto.stdout.contains("1970-08-23"), "{}", auto.stdout);
+    let seconds = stats(&["--time-unit", "seconds"]);
+    assert!(!told(&seconds.stderr) && seconds.stdout.contains("1970-08-23"), "{}", seconds.stderr);
+    let dates = stats(&["--time-unit", "yyyymmdd"]);
+    assert!(
+        dates.stderr.is_empty() && dates.stdout.contains("2023-12-31"),
+        "{}{}",
+        dates.stderr,
+        dates.stdout
+    );
+    // One number that is no date tells them all.
+    for other in ["20230230", "1500000000", "0"] {
+        fs::write(&path, format!("{DATES}2,b,{other}\n")).unwrap();
+        let auto = stats(&[]);
+        assert!(!told(&auto.stderr), "{other}: {}", auto.stderr);
+        let dates = stats(&["--time-unit", "yyyymmdd"]);
+        assert_eq!(dates.code, 1, "{other}: {}", dates.stdout);
+        assert!(
+            dates.stderr.contains("line 5") && dates.stderr.contains("a date such as"),
+            "{}",
+            dates.stderr
+        );
+    }
+}
+
+#[test]
+fn options_of_times_that_mean_nothing_are_refused() {
+    let (folder, log) = shop_log(60);
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    satf(&["train", &log, "-m", "mp", "-o", &at("m.satf")]).succeeds();
+    fs::write(at("iso.csv"), "user_id,item_id,time\n1,tent,2024-05-17\n").unwrap();
+    fs::write(at("numbers.csv"), "user_id,item_id,time\na,tent,1500000000\n").unwrap();
+    fs::write(at("order.txt"), "1 1\n1 2\n2 1\n").unwrap();
+    fs::write(at("lists.jsonl"), "{\"user_id\": 1, \"history\": [\"tent\"]}\n").unwrap();
+    for (line, part) in [
+        ("stats LOG --time-unit seconds", "dates for times"),
+        ("stats %/iso.csv --time-unit seconds", "dates for times"),
+        ("stats %/order.txt --format sasrec --time-unit seconds", "no times"),
+        ("recommend %/m.satf --histories LOG --time-unit seconds -o %/x.csv", "dates for times"),
+        ("recommend %/m.satf --histories %/iso.csv --time-unit seconds -o %/x.csv", "dates for times"),
+        ("recommend %/m.satf --histories %/lists.jsonl --time-unit seconds -o %/x.csv", "no times"),
+        ("recommend %/m.satf --histories %/lists.jsonl --order-is-time -o %/x.csv", "whole histories"),
+    ] {
+        let line = line.replace('%', folder.path().to_str().unwrap()).replace("LOG", &log);
+        let outcome = satf(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(outcome.code, 2, "{line}: {} {}", outcome.stdout, outcome.stderr);
+        assert!(outcome.stderr.contains(part), "{line}: {}", outcome.stderr);
+    }
+    assert!(!folder.path().join("x.csv").exists());
+    satf(&["stats", &at("numbers.csv"), "--time-unit", "seconds"]).succeeds();
+    satf(&["recommend", &at("m.satf"), "--histories", &at("numbers.csv"), "--time-unit", "seconds"])
+        .succeeds();
+    let (first, second) = (at("iso.csv"), at("numbers.csv"));
+    let mixed = satf(&["stats", &first, &second, "--time-unit", "seconds", "--user-type", "string"]);
+    assert!(mixed.stderr.contains("iso.csv") && mixed.stderr.contains("the other files"), "{}", mixed.stderr);
+    mixed.succeeds();
+}
