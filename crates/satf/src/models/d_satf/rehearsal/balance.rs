@@ -15,7 +15,7 @@ use crate::ranking::ndcg;
 
 /// Most events that a model with a core predicts, most sums and scores that this may take, and how many events at once.
 const MOST_EVENTS: usize = 4000;
-const MOST_SUMS: usize = 50_000_000;
+const MOST_SUMS: usize = 400_000_000;
 const EVENTS_AT_ONCE: usize = 64;
 
 /// Most pairs of positions, and most rows, from which a core is learned that only shows what it is worth.
