@@ -89,7 +89,7 @@ const SEEDS: [u64; 3] = [1, 2, 3];
 
 /// Where the search begins: the exponents at which rehearsals begin, memory alone.
 const START: &str = "recency_decay = 1.0\nbasket_order = 0.0\ndistance_decay = 0.5\ntogether = 2.0\ntarget_power = 0.2\nsource_power = 0.25\n\
-                     user_power = 0.25\nsaturation = 30.0\ntrend = 0.3\nbalance = 0.0";
+                     user_power = 0.1\nsaturation = 30.0\ntrend = 0.3\nbalance = 0.0";
 
 /// What is tried for the memory, one key at a time, twice around.
 const MEMORY: [(&str, &[f64]); 9] = [
@@ -100,7 +100,7 @@ const MEMORY: [(&str, &[f64]); 9] = [
     ("trend", &[0.0, 0.15, 0.3, 0.45]),
     ("together", &[1.0, 2.0, 4.0]),
     ("basket_order", &[0.0, 1.0]),
-    ("user_power", &[0.0, 0.25, 0.5]),
+    ("user_power", &[0.0, 0.1, 0.25]),
     ("recency_decay", &[0.6, 0.8, 1.0, 1.2]),
 ];
 
