@@ -102,7 +102,7 @@ fn ordered_by_user(log: &Interactions, policy: TiePolicy, seed: u64) -> (Vec<Int
     match policy {
         TiePolicy::File => rows.par_sort_by_key(|row| (row.user, row.time)),
         TiePolicy::Shuffle | TiePolicy::Basket => {
-            rows.par_sort_unstable_by_key(|row| (row.user, row.time, row.item))
+            rows.par_sort_unstable_by_key(|row| (row.user, row.time, row.item));
         }
     }
     let mut tied_rows = 0;
