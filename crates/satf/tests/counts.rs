@@ -290,6 +290,9 @@ fn an_order_without_times_is_kept_as_one() {
     assert!(model.log().unwrap().joined(&log(&[(1, 2, 3)])).is_err());
 }
 
+/// An array, the value that takes the place of its first one, and what is said of it.
+type Change<'a> = (&'a str, &'a [u8], &'a str);
+
 /// Files that were changed under checksums that fit: what is not as it should be is refused when the events are asked for, and nothing
 /// panics.
 #[test]
@@ -338,7 +341,6 @@ fn events_of_hostile_files_are_checked_before_use() {
     };
     let place = |name: &str| 8 + header_length + header[name]["data_offsets"][0].as_u64().unwrap() as usize;
     assert_eq!(resealed(&|_| ()), Ok(()));
-    type Change<'a> = (&'a str, &'a [u8], &'a str);
     let changes: [Change<'_>; 6] = [
         ("event_items", &u32::MAX.to_le_bytes(), "tensor 'event_items': expected items below 9"),
         ("event_times", &i64::MAX.to_le_bytes(), "times that a log may have"),
@@ -353,8 +355,8 @@ fn events_of_hostile_files_are_checked_before_use() {
             resealed(&|bytes: &mut Vec<u8>| bytes[at..at + value.len()].copy_from_slice(value)).unwrap_err();
         assert!(error.contains(expected) && error.contains("hint: train again"), "{error}");
     }
-    // Single bits: many still are a log, none makes a panic.
-    for at in 0..8 * (whole.len() - events_at) {
+    // Some single bits: many still are a log, none makes a panic.
+    for at in (0..8 * (whole.len() - events_at)).step_by(29) {
         let _ = resealed(&|bytes: &mut Vec<u8>| bytes[events_at + at / 8] ^= 1 << (at % 8));
     }
 }

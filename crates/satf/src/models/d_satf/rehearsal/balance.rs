@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn ranks_are_those_of_every_balance() {
         let (by_memory, by_core) = ([3.0, 2.0, f32::NEG_INFINITY, 1.0], [0.0, 1.0, 9.0, 8.0]);
-        assert_eq!(ranks(&by_memory, &by_core, ItemIndex(1)), [1, 1, 2, 1, 1]);
+        assert_eq!(ranks(&by_memory, &by_core, ItemIndex(1)), [1, 1, 2, 2, 2]);
         assert_eq!(ranks(&[1.0; 3], &[0.0; 3], ItemIndex(2)), [2; 5]);
     }
 
