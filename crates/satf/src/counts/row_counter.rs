@@ -397,7 +397,8 @@ mod tests {
         let [mut in_order, mut in_any] = [Vec::new(), Vec::new()];
         // Twice: a row is left as it was found.
         for _ in 0..2 {
-            (in_order.clear(), in_any.clear());
+            in_order.clear();
+            in_any.clear();
             weights.iter().for_each(|&(item, place, weight)| row.add_single(ItemIndex(item), place, weight));
             row.drain(|item, sums| in_order.push((item.0, *sums)));
             weights.iter().for_each(|&(item, place, weight)| row.add_single(ItemIndex(item), place, weight));
