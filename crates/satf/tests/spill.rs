@@ -76,7 +76,9 @@ proptest! {
 #[test]
 fn a_larger_log_is_the_same_within_any_bound() {
     let log = like(&ShapeOptions { users: 3000, items: 1000, rows: 30_000, seed: 5 }).unwrap();
-    for options in [given(), FitOptions::default().set("balance", 0.0), FitOptions::default().set("balance", 0.3)] {
+    for options in
+        [given(), FitOptions::default().set("balance", 0.0), FitOptions::default().set("balance", 0.3)]
+    {
         let free = Model::fit_with(&log, &options, &()).unwrap();
         let expected = file(&free);
         let request = Request::new(10);
@@ -89,8 +91,8 @@ fn a_larger_log_is_the_same_within_any_bound() {
                     assert!(file(&model) == expected, "{threads} threads, {bound} bytes");
                     // What is in temporary files is used like any other model.
                     let history = [3i64, 500, 77];
-                    let [one, other] =
-                        [&model, &free].map(|model| model.recommend(&model.history(history), &request).unwrap());
+                    let [one, other] = [&model, &free]
+                        .map(|model| model.recommend(&model.history(history), &request).unwrap());
                     assert_eq!(one, other);
                 }
             });

@@ -136,7 +136,8 @@ impl<F: Fn()> Drop for OnDrop<F> {
 
 impl<C, E, K: FnMut(C) -> Result<(), E>> Queue<C, E, K> {
     fn new(keep: K, most_waiting: usize) -> Self {
-        let state = QueueState { next: 0, waiting: BTreeMap::new(), keep, outcome: Ok(()), is_stopped: false };
+        let state =
+            QueueState { next: 0, waiting: BTreeMap::new(), keep, outcome: Ok(()), is_stopped: false };
         Queue { state: Mutex::new(state), moved: Condvar::new(), most_waiting }
     }
 

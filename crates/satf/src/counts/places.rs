@@ -120,7 +120,11 @@ mod tests {
     fn every_row_is_found_where_its_item_stands() {
         // Histories longer than a block, short ones and many empty ones.
         let sequences: Vec<Vec<u32>> = (0..400u32)
-            .map(|user| (0..if user % 100 == 3 { 200 } else { user * 7 % 3 }).map(|at| (user + at * at) % 13).collect())
+            .map(|user| {
+                (0..if user % 100 == 3 { 200 } else { user * 7 % 3 })
+                    .map(|at| (user + at * at) % 13)
+                    .collect()
+            })
             .collect();
         let histories = Histories::from_sequences(13, &sequences);
         let popularity = histories.popularity();

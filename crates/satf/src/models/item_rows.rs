@@ -142,7 +142,9 @@ impl ItemRows {
         };
         if !self.weights.is_spilled() {
             let weights = self.weights.make_mut().par_chunks_mut(PAIRS_AT_ONCE);
-            weights.zip(self.items.par_chunks(PAIRS_AT_ONCE)).for_each(|(weights, items)| scale(items, weights));
+            weights
+                .zip(self.items.par_chunks(PAIRS_AT_ONCE))
+                .for_each(|(weights, items)| scale(items, weights));
             return Ok(());
         }
         let mut scaled = SpillWriter::new()?;

@@ -58,7 +58,11 @@ pub(super) fn rounded(rows: &ItemRows, quantization: Quantization) -> Result<Arr
         });
         weights.into()
     };
-    if is_finite { Ok(weights) } else { Err("its weights are too large for half precision; int8 has no such limit") }
+    if is_finite {
+        Ok(weights)
+    } else {
+        Err("its weights are too large for half precision; int8 has no such limit")
+    }
 }
 
 /// The weights as they are stored.
@@ -74,8 +78,10 @@ pub(super) fn tensors(rows: &ItemRows, quantization: Quantization, names: Weight
         Quantization::Int8 => {
             let codes = |row: &[f32]| to_int8(row, row.len()).0;
             let scales = |row: &[f32]| vec![to_int8(row, row.len()).1.first().copied().unwrap_or(0.0)];
-            let write_codes = move |sink: &mut dyn FnMut(&[u8]) -> io::Result<()>| write_rows(rows, codes, sink);
-            let write_scales = move |sink: &mut dyn FnMut(&[u8]) -> io::Result<()>| write_rows(rows, scales, sink);
+            let write_codes =
+                move |sink: &mut dyn FnMut(&[u8]) -> io::Result<()>| write_rows(rows, codes, sink);
+            let write_scales =
+                move |sink: &mut dyn FnMut(&[u8]) -> io::Result<()>| write_rows(rows, scales, sink);
             vec![
                 Tensor::written(name, &shape, TensorType::I8, write_codes),
                 Tensor::written(scales_name, &[rows.num_items()], TensorType::F32, write_scales),
@@ -92,7 +98,9 @@ fn write_rows<T: Element>(
 ) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(2 * BYTES_AT_ONCE);
     rows.each_row(|row| {
-        values(row).into_iter().for_each(|value| value.append_to(&mut bytes));
+        for value in values(row) {
+            value.append_to(&mut bytes);
+        }
         if bytes.len() >= BYTES_AT_ONCE {
             sink(&bytes)?;
             bytes.clear();
@@ -156,7 +164,8 @@ mod tests {
     fn rounding_is_near_and_the_same_wherever_weights_are() {
         for quantization in [Quantization::Half, Quantization::Int8] {
             let exact = rows(false, 3.0);
-            let [kept, spilled] = [false, true].map(|is_spilled| rows(is_spilled, 3.0).rounded(quantization).unwrap());
+            let [kept, spilled] =
+                [false, true].map(|is_spilled| rows(is_spilled, 3.0).rounded(quantization).unwrap());
             assert!(kept == spilled && kept.weights() != exact.weights());
             assert!(spilled.weights().is_spilled());
             assert_eq!(kept.rounded(quantization).unwrap(), kept);

@@ -118,7 +118,8 @@ impl Histories {
                     events.clear();
                     events.extend(times.iter().copied().zip(own_items.iter().copied()));
                     events.sort_by_key(|event| event.0);
-                    for tied in events.chunk_by_mut(|one, next| one.0 == next.0).filter(|tied| tied.len() > 1) {
+                    for tied in events.chunk_by_mut(|one, next| one.0 == next.0).filter(|tied| tied.len() > 1)
+                    {
                         tied_rows += tied.len();
                         if policy != TiePolicy::File {
                             let id = users.get(user.get());

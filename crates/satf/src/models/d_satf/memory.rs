@@ -35,10 +35,10 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::counts::{AT_ONCE, CLASSES, DistanceSums, PairRows, RowCounter, Sums, UNIT};
-use crate::interactions::ItemIndex;
 use super::DSatfConfig;
 use crate::byte_size::ByteSize;
+use crate::counts::{AT_ONCE, CLASSES, DistanceSums, PairRows, RowCounter, Sums, UNIT};
+use crate::interactions::ItemIndex;
 use crate::models::ModelError;
 use crate::models::item_rows::{ItemRows, RowChunk, RowWriter};
 use crate::monitor::Monitor;
@@ -170,8 +170,8 @@ impl Evidence {
             let weight = class_weights[one];
             sums.weight += weight * self.weight[one] as f64;
             sums.squares += weight * weight * self.squares[one] as f64;
-            for other in one..CLASSES_OF[kind].end {
-                let both = weight * class_weights[other] * if one == other { 1.0 } else { 2.0 };
+            for (other, other_weight) in (one..).zip(&class_weights[one..CLASSES_OF[kind].end]) {
+                let both = weight * other_weight * if one == other { 1.0 } else { 2.0 };
                 sums.one_way += both * self.one_way[one][other] as f64;
                 sums.both_ways += both * self.both_ways[one][other] as f64;
             }

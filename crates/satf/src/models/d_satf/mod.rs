@@ -188,7 +188,10 @@ impl DSatfConfig {
         let core = format!(", and {items} x {} item factors", self.rank_on(histories));
         Err(ModelError::Memory {
             model: Self::NAME,
-            what: format!("{rows} rows and rows of pairs of {items} items{}", if has_core { &core } else { "" }),
+            what: format!(
+                "{rows} rows and rows of pairs of {items} items{}",
+                if has_core { &core } else { "" }
+            ),
             needed,
             allowed,
             hint: "lower rank, leave the core out (balance = 0), or raise memory_bytes",
@@ -493,8 +496,7 @@ impl Fitted {
     fn with(&self, balance: f64, regularization: Option<f64>) -> Result<DSatf, ModelError> {
         let core = core_with(self.core.as_ref(), balance, regularization.unwrap_or(self.regularization));
         let (weights, memory) = (self.lag_weights.clone(), self.memory.clone());
-        let model =
-            DSatf::new(balance, weights, memory, &self.squares, core, &self.trend, &self.popularity)?;
+        let model = DSatf::new(balance, weights, memory, &self.squares, core, &self.trend, &self.popularity)?;
         Ok(model.with_learned(self.learned.clone()))
     }
 

@@ -12,7 +12,9 @@ use crate::models::company;
 use crate::models::fold_in::FoldIn;
 use crate::models::item_rows::{ItemRows, RowNames};
 use crate::models::tensors::{Shares, StoredTensors, Tensor, TensorError};
-use crate::models::{ModelError, Quantization, Recommender, Scores, Similarities, SparseSums, UserData, Workspace};
+use crate::models::{
+    ModelError, Quantization, Recommender, Scores, Similarities, SparseSums, UserData, Workspace,
+};
 use crate::prepare::History;
 
 /// The scaled memory and, unless the balance leaves it out, the core in factors.

@@ -78,8 +78,8 @@ fn memory_of(making: &Making, histories: &Histories) -> ItemRows {
     let popularity = histories.popularity();
     let pairs = PairCounter::new(&making.counting, histories, &popularity);
     let trend = vec![1.0; popularity.len()];
-    let [kept, spilled] =
-        [u64::MAX, 0].map(|room| memory::fit(&making.params, &pairs, &popularity, &trend, room, &()).unwrap());
+    let [kept, spilled] = [u64::MAX, 0]
+        .map(|room| memory::fit(&making.params, &pairs, &popularity, &trend, room, &()).unwrap());
     assert!(kept.rows == spilled.rows && kept.squares == spilled.squares);
     kept.rows
 }
@@ -307,9 +307,16 @@ fn the_projectors_of_the_other_models_are_special_cases() {
         let space = ItemSpace::new(v.as_ref());
         let core = Some((&space, Mat::identity(rank, rank)));
         let trend = vec![1.0; items];
-        let model =
-            DSatf::new(1.0, LagWeights::ByLag(lag_weights.clone()), memory, &vec![0.0; items], core, &trend, &popularity)
-                .unwrap();
+        let model = DSatf::new(
+            1.0,
+            LagWeights::ByLag(lag_weights.clone()),
+            memory,
+            &vec![0.0; items],
+            core,
+            &trend,
+            &popularity,
+        )
+        .unwrap();
         let row = |item: usize, into: &mut [f64]| {
             into.iter_mut().enumerate().for_each(|(k, value)| *value = v[(item, k)]);
         };
