@@ -409,19 +409,25 @@ mod tests {
     type Weights = Vec<(u32, usize, u64)>;
 
     /// Everything a row comes to, in both ways of taking it out.
-    fn sums_of(weights: &Weights, most_listed: usize) -> (Vec<(u32, Sums)>, Vec<(u32, Sums)>) {
+    fn sums_of(weights: &Weights, most_listed: usize) -> [Vec<(u32, Sums)>; 2] {
+        let add = |row: &mut RowCounter| {
+            for &(item, place, weight) in weights {
+                row.add_single(ItemIndex(item), place, weight);
+            }
+        };
         let mut row = RowCounter { most_listed, ..RowCounter::new(50) };
         let [mut in_order, mut in_any] = [Vec::new(), Vec::new()];
         // Twice: a row is left as it was found.
         for _ in 0..2 {
-            (in_order.clear(), in_any.clear());
-            weights.iter().for_each(|&(item, place, weight)| row.add_single(ItemIndex(item), place, weight));
+            in_order.clear();
+            in_any.clear();
+            add(&mut row);
             row.drain(|item, sums| in_order.push((item.0, *sums)));
-            weights.iter().for_each(|&(item, place, weight)| row.add_single(ItemIndex(item), place, weight));
+            add(&mut row);
             row.drain_unordered(|item, sums| in_any.push((item.0, *sums)));
         }
         in_any.sort_unstable();
-        (in_order, in_any)
+        [in_order, in_any]
     }
 
     proptest! {
@@ -429,12 +435,12 @@ mod tests {
         fn listed_weights_come_to_the_same_sums(
             weights in prop::collection::vec((0u32..50, 0..2 * CLASSES, 1..=UNIT), 0..200),
         ) {
-            let (expected, in_any) = sums_of(&weights, 0);
+            let [expected, in_any] = sums_of(&weights, 0);
             prop_assert_eq!(&expected, &in_any);
             let total = expected.iter().flat_map(|(_, sums)| sums).sum::<u64>();
             prop_assert_eq!(total, weights.iter().map(|weight| weight.2).sum::<u64>());
             for most_listed in [1, 7, 1000] {
-                let (in_order, in_any) = sums_of(&weights, most_listed);
+                let [in_order, in_any] = sums_of(&weights, most_listed);
                 prop_assert_eq!(&in_order, &expected);
                 prop_assert_eq!(&in_any, &expected);
             }

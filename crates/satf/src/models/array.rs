@@ -58,16 +58,12 @@ impl<T: Element + Pod> Array<T> {
     /// Copies some values. Those in a temporary file are read from it.
     pub(super) fn read(&self, range: Range<usize>, values: &mut Vec<T>) -> io::Result<()> {
         values.clear();
-        match &self.0 {
-            Values::Spilled(file, _) => {
-                values.resize(range.len(), T::zeroed());
-                file.read(range, values)
-            }
-            _ => {
-                values.extend_from_slice(&self[range]);
-                Ok(())
-            }
+        if let Values::Spilled(file, _) = &self.0 {
+            values.resize(range.len(), T::zeroed());
+            return file.read(range, values);
         }
+        values.extend_from_slice(&self[range]);
+        Ok(())
     }
 }
 

@@ -98,7 +98,9 @@ fn write_rows<T: Element>(
 ) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(2 * BYTES_AT_ONCE);
     rows.each_row(|row| {
-        values(row).into_iter().for_each(|value| value.append_to(&mut bytes));
+        for value in values(row) {
+            value.append_to(&mut bytes);
+        }
         if bytes.len() >= BYTES_AT_ONCE {
             sink(&bytes)?;
             bytes.clear();

@@ -211,10 +211,10 @@ impl<T: Element + Pod> Content for &Array<T> {
     }
 
     fn write(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        const VALUES_AT_ONCE: usize = 1 << 18;
         if !self.is_spilled() {
             return Cow::Borrowed(&***self).write(sink);
         }
-        const VALUES_AT_ONCE: usize = 1 << 18;
         let mut values = Vec::new();
         for start in (0..<[T]>::len(self)).step_by(VALUES_AT_ONCE) {
             self.read(start..<[T]>::len(self).min(start + VALUES_AT_ONCE), &mut values)?;

@@ -107,7 +107,7 @@ fn median_of(lengths: &[(usize, u64)], count: u64) -> f64 {
     match count {
         0 => 0.0,
         count if count % 2 == 1 => at(count / 2),
-        count => (at(count / 2 - 1) + at(count / 2)) / 2.0,
+        count => f64::midpoint(at(count / 2 - 1), at(count / 2)),
     }
 }
 

@@ -183,8 +183,8 @@ impl Evidence {
             let weight = class_weights[one];
             sums.weight += weight * self.weight[one] as f64;
             sums.squares += weight * weight * self.squares[one] as f64;
-            for other in one..CLASSES_OF[kind].end {
-                let both = weight * class_weights[other] * if one == other { 1.0 } else { 2.0 };
+            for (other, other_weight) in (one..).zip(&class_weights[one..CLASSES_OF[kind].end]) {
+                let both = weight * other_weight * if one == other { 1.0 } else { 2.0 };
                 sums.one_way += both * self.one_way[one][other] as f64;
                 sums.both_ways += both * self.both_ways[one][other] as f64;
             }
