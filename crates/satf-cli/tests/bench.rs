@@ -29,7 +29,7 @@ struct Bench {
 
 impl Bench {
     fn start(folder: &Path, model: &Path) -> Self {
-        let child = satf_that_hears()
+        let mut child = satf_that_hears()
             .args(["bench", "serve"])
             .arg(folder.join("shop.parquet"))
             .arg("--model")
@@ -44,7 +44,10 @@ impl Bench {
             if let Some(server) = child_of(child.id()).filter(|server| listens(*server)) {
                 return Bench { child, server };
             }
-            assert!(Instant::now() < end, "the server did not start");
+            if Instant::now() > end {
+                let _ = child.kill();
+                panic!("the server did not start: {:?}", child.wait());
+            }
             thread::sleep(Duration::from_millis(20));
         }
     }

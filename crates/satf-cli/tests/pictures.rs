@@ -46,6 +46,7 @@ fn a_report_has_its_charts_in_the_formats_of_the_build() {
     // A picture of an earlier report, which may show something else.
     fs::create_dir_all(out.join("charts")).unwrap();
     fs::write(chart("png"), "old").unwrap();
+    fs::write(out.join("report.json"), r#"{"made": {"satf_version": "0.0.1"}}"#).unwrap();
     let words = [folder.path(), &out, &suite].map(|path| path.to_str().unwrap());
     satf(&["reproduce", "--data", words[0], "--out", words[1], "--suite", words[2]]).succeeds();
     assert!(fs::read_to_string(chart("svg")).unwrap().starts_with("<svg"));

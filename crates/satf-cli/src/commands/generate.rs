@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &GenerateArguments, terminal: &Terminal) -> anyhow:
     }
     let description = super::stats::describe(&statistics);
     let path = escape::path(&arguments.output);
-    table::print(&format!("{description}\n\nwritten to {path} in {seconds:.1} s"))
+    table::print(&format!("{description}\n\nwritten to {path}"))
 }
 
 fn write_shape(

@@ -76,8 +76,7 @@ impl TimeReader {
     fn look_for_date(&mut self, number: Option<i64>) {
         let date = number.filter(|number| LIKELY_DATES.contains(number) && from_date(*number).is_some());
         self.doubt = match (self.doubt, date) {
-            (Doubt::NoNumber, Some(first)) => Doubt::Dates(first),
-            (Doubt::Dates(first), Some(_)) => Doubt::Dates(first),
+            (Doubt::NoNumber, Some(first)) | (Doubt::Dates(first), Some(_)) => Doubt::Dates(first),
             _ => Doubt::Cleared,
         };
     }

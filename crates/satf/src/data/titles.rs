@@ -52,7 +52,7 @@ pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<
     }
     let delimiter = guess_delimiter(source.peek_line()?).unwrap_or(b',');
     let mut records = Records::new(Splitting::Delimiter(delimiter));
-    let mut titles = vec![None; catalog.len()];
+    let mut titles: Vec<Option<Box<str>>> = vec![None; catalog.len()];
     let (mut layout, mut width) = (None, None);
     while let Some((line, record)) = records.next(&mut source)? {
         let record = record.map_err(|fault| fault.at(path, line))?;
@@ -99,8 +99,8 @@ pub fn read_titles(path: &Path, catalog: &Ids, monitor: &dyn Monitor) -> Result<
         }
         let index = catalog.find(Id::Text(item)).or_else(|| catalog.find(Id::Text(item.trim())));
         let Some(index) = index else { continue };
-        let before: &Box<str> = titles[index].get_or_insert_with(|| title.into());
-        if **before != *title {
+        let before: &str = titles[index].get_or_insert_with(|| Box::from(title));
+        if before != title {
             return Err(differs(item, "title", before, title).at(path, line));
         }
     }

@@ -47,6 +47,9 @@ const DEFAULT_RANK: usize = 500;
 const MOST_CORE_WORK: usize = 250_000_000;
 const LEAST_RANK: usize = 16;
 
+/// Entries of the item space, at most, if no rank is given; so its memory does not grow with the catalogue.
+const MOST_FACTORS: usize = 50_000_000;
+
 /// Most columns of the item space with which a rehearsal finds out what a core is worth.
 const MOST_REHEARSED_RANK: usize = 200;
 
@@ -80,8 +83,8 @@ pub struct DSatfConfig {
     pub row_limit: usize,
     /// Share of the core in a score: 0 (memory alone, no core is learned) to 1 (core alone) (default: learned).
     pub balance: Option<f64>,
-    /// Columns of the item space: 1 to the smaller of users and items (default: 500, at most a quarter of the items, all users, and 2.5e8
-    /// divided by the rows of the log).
+    /// Columns of the item space: 1 to the smaller of users and items (default: 500, at most a quarter of the items, all users, 2.5e8
+    /// divided by the rows of the log, and 5e7 divided by the items).
     pub rank: Option<usize>,
     /// Exponent `s` of the popularity debiasing of the item space, -10 to 10 (default 0.2).
     pub scaling: f64,
@@ -166,7 +169,9 @@ impl DSatfConfig {
 
     /// The columns of the item space.
     fn rank_on(&self, histories: &Histories) -> usize {
-        let affordable = (MOST_CORE_WORK / histories.num_rows().max(1)).clamp(LEAST_RANK, DEFAULT_RANK);
+        let affordable =
+            (MOST_CORE_WORK / histories.num_rows().max(1)).min(MOST_FACTORS / histories.num_items().max(1));
+        let affordable = affordable.clamp(LEAST_RANK, DEFAULT_RANK);
         self.rank.unwrap_or_else(|| default_rank(histories, affordable))
     }
 
@@ -398,18 +403,17 @@ impl DSatfConfig {
         let is_fixed = |name: &str| !open.contains(&name) || (name == TREND && !has_times);
         let (given, rank) = (self.given(), self.rank_on(histories));
         let (keys, rehearsed) = rehearse(self.keys_on(histories), is_fixed, &given, histories, monitor)?;
-        let balance = match self.balance {
-            Some(balance) => balance,
-            None => {
-                monitor.begin("rehearsing with a core", 0);
-                let quiet = OnlyCancels(monitor);
-                let fit = |past: &Histories| {
-                    let popularity = past.popularity();
-                    let pairs = PairCounter::new(&given.counting, past, &popularity);
-                    self.fit_parts(past, pairs, &keys, 1.0, rank.min(MOST_REHEARSED_RANK), &quiet)
-                };
-                rehearse_balance(histories, given.counting.window, fit, monitor)?
-            }
+        let balance = if let Some(balance) = self.balance {
+            balance
+        } else {
+            monitor.begin("rehearsing with a core", 0);
+            let quiet = OnlyCancels(monitor);
+            let fit = |past: &Histories| {
+                let popularity = past.popularity();
+                let pairs = PairCounter::new(&given.counting, past, &popularity);
+                self.fit_parts(past, pairs, &keys, 1.0, rank.min(MOST_REHEARSED_RANK), &quiet)
+            };
+            rehearse_balance(histories, given.counting.window, fit, monitor)?
         };
         let mut fitted = self.fit_parts(histories, pairs(), &keys, balance, rank, monitor)?;
         let found = keys.named().into_iter().chain([(BALANCE, balance)]);

@@ -153,7 +153,9 @@ mod tests {
             let model = model(items, rank, seed);
             let history: Vec<ItemIndex> = (0..4).map(|at| ItemIndex(((seed + at * 13) % items) as u32)).collect();
             let mut sums = vec![0f64; items];
-            touched.iter().for_each(|(&item, &sum)| sums[item as usize] = sum);
+            for (&item, &sum) in &touched {
+                sums[item as usize] = sum;
+            }
             let touched: Vec<u32> = touched.keys().copied().collect();
             let is_allowed = |item: ItemIndex| item.get() % barred != 1;
 

@@ -45,7 +45,11 @@ impl<const N: usize> Lanes<N> {
     }
 
     /// Adds a row, whose evidence is one for all lanes or one for each.
-    #[inline(always)] // So that it is compiled for the widest registers there are.
+    #[expect(
+        clippy::inline_always,
+        reason = "only inlined it is compiled for the widest registers there are"
+    )]
+    #[inline(always)]
     fn add<const M: usize>(&mut self, targets: &[ItemIndex], evidence: &[[f32; M]], weights: [f32; N]) {
         for (&target, evidence) in targets.iter().zip(evidence) {
             let evidence: [f32; N] = std::array::from_fn(|lane| evidence[lane.min(M - 1)]);
@@ -80,7 +84,7 @@ impl<const N: usize> Lanes<N> {
                 let (scale, is_lower) = (scale[at], item < target);
                 for lane in 0..N {
                     let score = self.sums[at][lane] * scale;
-                    let is_before = score > of_target[lane] || (is_lower && score == of_target[lane]);
+                    let is_before = if is_lower { score >= of_target[lane] } else { score > of_target[lane] };
                     ranks[lane] += u32::from(is_before);
                 }
             }

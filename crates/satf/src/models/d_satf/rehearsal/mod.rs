@@ -237,7 +237,7 @@ impl<'a> Rehearsal<'a> {
                 let weighting = Weighting::new(self, std::array::from_ref(first));
                 self.predict(&evidence, &weighting, &scales)
             }
-            Part::History => self.by_lanes(candidates, |lanes| {
+            Part::History => by_lanes(candidates, |lanes| {
                 let evidence = self.table.evidence(&[self.finisher(first)]);
                 self.predict(
                     &evidence,
@@ -245,7 +245,7 @@ impl<'a> Rehearsal<'a> {
                     &[target_scale(self.stage, &self.trend, first)],
                 )
             }),
-            Part::Pairs => self.by_lanes(candidates, |lanes| {
+            Part::Pairs => by_lanes(candidates, |lanes| {
                 let evidence = self.table.evidence(&lanes.map(|keys| self.finisher(&keys)));
                 self.predict(
                     &evidence,
@@ -254,20 +254,6 @@ impl<'a> Rehearsal<'a> {
                 )
             }),
         }
-    }
-
-    /// All candidates, so many at a time that they fill the lanes.
-    fn by_lanes(
-        &self,
-        candidates: &[Keys],
-        gains: impl Fn(&[Keys; LANES]) -> Vec<Vec<f64>>,
-    ) -> Vec<Vec<f64>> {
-        let mut all = Vec::with_capacity(candidates.len());
-        for some in candidates.chunks(LANES) {
-            let lanes = std::array::from_fn(|lane| some[lane.min(some.len() - 1)]);
-            all.extend(gains(&lanes).into_iter().take(some.len()));
-        }
-        all
     }
 
     fn predict<const N: usize, const M: usize>(
@@ -293,6 +279,16 @@ impl GivenParams {
     fn rehearsed_len(&self) -> usize {
         self.max_len.min(MOST_ITEMS)
     }
+}
+
+/// All candidates, so many at a time that they fill the lanes.
+fn by_lanes(candidates: &[Keys], gains: impl Fn(&[Keys; LANES]) -> Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    let mut all = Vec::with_capacity(candidates.len());
+    for some in candidates.chunks(LANES) {
+        let lanes = std::array::from_fn(|lane| some[lane.min(some.len() - 1)]);
+        all.extend(gains(&lanes).into_iter().take(some.len()));
+    }
+    all
 }
 
 /// What items of a history count by their lag and popularity, lane by lane.
