@@ -28,6 +28,7 @@ struct Bench {
 }
 
 impl Bench {
+    #[expect(clippy::zombie_processes, reason = "whoever gets the benchmark waits for it")]
     fn start(folder: &Path, model: &Path) -> Self {
         let mut child = satf_that_hears()
             .args(["bench", "serve"])

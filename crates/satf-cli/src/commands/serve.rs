@@ -30,7 +30,9 @@ pub(crate) fn run(
     })?;
     if arguments.check {
         let warnings = state.warnings();
-        warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        for warning in &warnings {
+            tracing::warn!("{warning}");
+        }
         let found = if warnings.is_empty() {
             "everything is right"
         } else {
