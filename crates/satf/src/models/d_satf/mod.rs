@@ -81,7 +81,8 @@ pub struct DSatfConfig {
     pub trend_days: f64,
     /// Most pairs that are kept of an item, the strongest: at least 1 (default 2000).
     pub row_limit: usize,
-    /// Share of the core in a score: 0 (memory alone, no core is learned) to 1 (core alone) (default: learned).
+    /// Share of the core in a score: 0 (memory alone, no core is learned) to 1 (core alone) (default: 0.25 in catalogues of up to 20,000
+    /// items, learned in larger ones).
     pub balance: Option<f64>,
     /// Columns of the item space: 1 to the smaller of users and items (default: 500, at most a quarter of the items, all users, 2.5e8
     /// divided by the rows of the log, and 5e7 divided by the items).
