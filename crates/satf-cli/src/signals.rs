@@ -80,7 +80,7 @@ pub(crate) fn watch() -> std::io::Result<()> {
 }
 
 /// Lets signals through that whoever started the process held back: for a command that hears them itself.
-#[cfg(unix)]
+#[cfg(all(unix, feature = "serve"))]
 pub(crate) fn unblock() -> std::io::Result<()> {
     let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
     Ok(signals.thread_unblock()?)

@@ -114,7 +114,11 @@ impl Case {
                 model.recommender().best_one(query.into(), LEN, &is_found, &mut workspace).is_some(),
             );
         }
-        eprintln!("{items} items: {found} of {} histories answered by the scan", queries.len());
+        assert!(
+            2 * found >= queries.len(),
+            "{found} of {} histories were answered by the scan",
+            queries.len()
+        );
         Case { model, queries }
     }
 }
