@@ -17,6 +17,7 @@ export function picker({ label, placeholder, picked, free = false }) {
   const once = latest();
   let options = [];
   let active = -1;
+  let asked = 0;
 
   const input = make("input", {
     id, type: "text", role: "combobox", autocomplete: "off", autocapitalize: "off", spellcheck: "false", placeholder,
@@ -32,6 +33,8 @@ export function picker({ label, placeholder, picked, free = false }) {
   const root = make("div", { class: "picker" }, make("label", { class: "field", for: id }, label, input), list);
 
   function close() {
+    // What was asked before does not open the list again.
+    asked += 1;
     list.hidden = true;
     active = -1;
     input.setAttribute("aria-expanded", "false");
@@ -73,11 +76,13 @@ export function picker({ label, placeholder, picked, free = false }) {
 
   async function complete() {
     const typed = input.value.trim();
+    asked += 1;
+    const own = asked;
     try {
       const found = await once((signal) =>
         call(query("/v1/items", { prefix: typed, n: SHOWN, model: state.model }), { signal }),
       );
-      if (!found || document.activeElement !== input) return;
+      if (!found || own !== asked || document.activeElement !== input) return;
       learn(found.items);
       options = found.items.map((item) => ({
         id: String(item.item_id),
@@ -88,6 +93,7 @@ export function picker({ label, placeholder, picked, free = false }) {
       if (free && typed && !isKnown) options.push({ id: typed, name: `“${typed}”`, note: "as an id" });
       show("No title and no id begins like this.");
     } catch (error) {
+      if (own !== asked) return;
       options = [];
       show(error.message);
     }
