@@ -99,7 +99,7 @@ impl CountsOptions {
 ///     counts.add(user, item, Timestamp::from_seconds(second))?;
 /// }
 /// let model = Model::of_counts(&counts)?;
-/// assert_eq!(model.items().len(), 2);
+/// assert_eq!(model.num_items(), 2);
 /// counts.forget_user("bob");
 /// assert_eq!((counts.num_users(), counts.num_events()), (1, 2));
 /// # Ok(())
