@@ -130,6 +130,23 @@ fn a_limit_of_address_space_costs_threads_and_nothing_else() {
 }
 
 #[test]
+fn a_small_log_needs_little_memory_and_no_more_than_it_says() {
+    let (folder, log) = shop_log(4000);
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (tiny, model, free) = (at("tiny.csv"), at("model.satf"), at("free.satf"));
+    fs::write(&tiny, "user,item,time\na,x,1\na,y,2\nb,x,3\nb,z,4\n").unwrap();
+    for (log, allowed) in [(&tiny, "64MB"), (&log, "200MB"), (&log, "800MB")] {
+        satf(&["train", log, "-o", &free]).succeeds();
+        satf(&["train", log, "--memory", allowed, "-o", &model]).succeeds();
+        let file = |path: &str| fs::metadata(path).unwrap().len();
+        assert!(file(&free).abs_diff(file(&model)) < 200, "the same but for the bound");
+    }
+    // What would not help is not proposed.
+    let refused = satf(&["train", &tiny, "--memory", "1KB", "-o", &model]);
+    assert!(refused.code == 1 && refused.stderr.contains("no key makes it fit"), "{}", refused.stderr);
+}
+
+#[test]
 fn counting_that_stopped_says_at_least() {
     let (folder, log) = shop_log(100);
     let model = folder.path().join("model.satf").to_str().unwrap().to_owned();

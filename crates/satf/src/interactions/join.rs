@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use hashbrown::{HashMap, HashSet};
+
 use super::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
 
 /// Two logs of which one has times and the other only an order.
@@ -36,6 +38,23 @@ impl Interactions {
         Ok(Interactions { users: Arc::new(users), items: Arc::new(items), rows, clock: self.clock })
     }
 
+    /// How many of the rows from `first` on are there before it already. In a log with times these are rows with the same user, item and
+    /// time. Without times it is all of them or none: all if the later rows of every user repeat, in their order, the end of what the
+    /// user has before them.
+    pub fn rows_repeated_from(&self, first: usize) -> usize {
+        let (before, after) = self.rows.split_at(first.min(self.rows.len()));
+        if self.clock == Clock::RowOrder {
+            return if repeats_the_ends(before, after) { after.len() } else { 0 };
+        }
+        let mut is_before: HashMap<&Interaction, bool> = after.iter().map(|row| (row, false)).collect();
+        for row in before {
+            if let Some(is_before) = is_before.get_mut(row) {
+                *is_before = true;
+            }
+        }
+        after.iter().filter(|row| is_before.get(row) == Some(&true)).count()
+    }
+
     /// The log without the events for which `is_gone` holds, as if they had never been in its files: where times are row numbers
     /// without gaps, they are so again.
     #[must_use]
@@ -50,6 +69,25 @@ impl Interactions {
         }
         left
     }
+}
+
+/// Whether the later rows of every user are, in their order, the last of the user's earlier ones.
+fn repeats_the_ends(before: &[Interaction], after: &[Interaction]) -> bool {
+    let users: HashSet<UserIndex> = after.iter().map(|row| row.user).collect();
+    let in_order = |rows: &[Interaction]| {
+        let mut rows: Vec<Interaction> =
+            rows.iter().filter(|row| users.contains(&row.user)).copied().collect();
+        rows.sort_unstable_by_key(|row| (row.user, row.time));
+        rows
+    };
+    let (before, after) = (in_order(before), in_order(after));
+    after.chunk_by(|one, other| one.user == other.user).all(|later| {
+        let user = later[0].user;
+        let end = before.partition_point(|row| row.user <= user);
+        let earlier = &before[before.partition_point(|row| row.user < user)..end];
+        let items = |rows: &[Interaction]| rows.iter().rev().map(|row| row.item).collect::<Vec<_>>();
+        items(earlier).starts_with(&items(later))
+    })
 }
 
 /// Whether times are the numbers from 0 on, each once.
@@ -102,6 +140,47 @@ mod tests {
         assert_eq!(log(&texts).joined(&log(&numbers)).unwrap(), log(&[texts, numbers].concat()));
         let joined = log(&numbers).joined(&log(&texts)).unwrap();
         assert_eq!(**joined.users(), Ids::Texts(vec!["7".into(), "x".into()]));
+    }
+
+    #[test]
+    fn rows_that_are_added_twice_are_counted() {
+        let one = [("a", "x", 1), ("a", "y", 2), ("b", "x", 1)];
+        for (more, count) in [
+            (vec![], 0),
+            (vec![("a", "y", 2)], 1),
+            (vec![("a", "y", 3), ("c", "x", 1)], 0),
+            (one.to_vec(), 3),
+            ([&one[..2], &one[..1], &[("a", "z", 1)]].concat(), 3),
+        ] {
+            let both = log(&one).joined(&log(&[&more[..], &[("new", "x", 0)]].concat())).unwrap();
+            assert_eq!(both.rows_repeated_from(3), count, "{more:?}");
+        }
+        assert_eq!(log(&one).rows_repeated_from(9), 0);
+    }
+
+    #[test]
+    fn rows_without_times_are_repeated_if_all_histories_end_so() {
+        let ordered = |events: &[(u32, u32)]| {
+            let rows = events.iter().zip(0..).map(|(&(user, item), time)| Interaction {
+                user: UserIndex(user),
+                item: ItemIndex(item),
+                time: Timestamp(time),
+            });
+            let ids = || Ids::Integers((0..4).collect());
+            Interactions::from_indexed(ids(), ids(), rows.collect(), Clock::RowOrder)
+        };
+        let old = [(0, 1), (1, 3), (0, 2), (1, 1), (0, 3)];
+        for (new, count) in [
+            (vec![(0, 2), (1, 1), (0, 3)], 3),
+            (vec![(0, 3)], 1),
+            (vec![(0, 3), (0, 2)], 0),
+            (vec![(0, 3), (2, 1)], 0),
+            (vec![(1, 0), (1, 3), (1, 1)], 0),
+            (old.to_vec(), 5),
+        ] {
+            let all = ordered(&[&old[..], &new].concat());
+            assert_eq!(all.rows_repeated_from(old.len()), count, "{new:?}");
+        }
     }
 
     #[test]
