@@ -242,7 +242,11 @@ fn what_does_not_match_is_done_again_and_nothing_else() {
     // What is not a cell is somebody's own.
     fs::write(&damaged, "{\"mine\": true}").unwrap();
     let outcome = place.run(&out, &[]);
-    assert!(outcome.code == 1 && outcome.stderr.contains("not of a cell that satf wrote"), "{}", outcome.stderr);
+    assert!(
+        outcome.code == 1 && outcome.stderr.contains("not of a cell that satf wrote"),
+        "{}",
+        outcome.stderr
+    );
     assert_eq!(fs::read_to_string(&damaged).unwrap(), "{\"mine\": true}");
     fs::write(&damaged, &text).unwrap();
 

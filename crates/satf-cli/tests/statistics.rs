@@ -199,7 +199,11 @@ fn what_cannot_be_done_is_said() {
             "did you mean 'window'",
         ),
         (vec!["train", "--update", &model, &new, "--set", "window=5", "--set", "window=5"], 2, "set twice"),
-        (vec!["train", "--update", &model, &new, "--validate", "1month", "--patience", "2"], 1, "--patience 2"),
+        (
+            vec!["train", "--update", &model, &new, "--validate", "1month", "--patience", "2"],
+            1,
+            "--patience 2",
+        ),
         (
             vec!["train", "--update", &model, &ordered, "--order-is-time"],
             1,

@@ -71,7 +71,7 @@ pub enum Clock {
 }
 
 /// One row of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interaction {
     /// Who.
     pub user: UserIndex,

@@ -1,8 +1,10 @@
 //! Logs put together, and logs without some of their events.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
+use rayon::prelude::*;
 
 use super::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
 
@@ -46,13 +48,20 @@ impl Interactions {
         if self.clock == Clock::RowOrder {
             return if repeats_the_ends(before, after) { after.len() } else { 0 };
         }
-        let mut is_before: HashMap<&Interaction, bool> = after.iter().map(|row| (row, false)).collect();
+        // Numbers of rows take a quarter of what rows do.
+        let key = |row: &Interaction| (row.user, row.item, row.time);
+        let key_of = |at: u32| key(&after[at as usize]);
+        let mut order: Vec<u32> = (0..after.len() as u32).collect();
+        order.par_sort_unstable_by_key(|&at| key_of(at));
+        let mut is_repeated = vec![false; order.len()];
         for row in before {
-            if let Some(is_before) = is_before.get_mut(row) {
-                *is_before = true;
+            let mut place = order.partition_point(|&at| key_of(at) < key(row));
+            while place < order.len() && !is_repeated[place] && key_of(order[place]) == key(row) {
+                is_repeated[place] = true;
+                place += 1;
             }
         }
-        after.iter().filter(|row| is_before.get(row) == Some(&true)).count()
+        is_repeated.iter().filter(|is_repeated| **is_repeated).count()
     }
 
     /// The log without the events for which `is_gone` holds, as if they had never been in its files: where times are row numbers
@@ -74,19 +83,20 @@ impl Interactions {
 /// Whether the later rows of every user are, in their order, the last of the user's earlier ones.
 fn repeats_the_ends(before: &[Interaction], after: &[Interaction]) -> bool {
     let users: HashSet<UserIndex> = after.iter().map(|row| row.user).collect();
-    let in_order = |rows: &[Interaction]| {
-        let mut rows: Vec<Interaction> =
-            rows.iter().filter(|row| users.contains(&row.user)).copied().collect();
-        rows.sort_unstable_by_key(|row| (row.user, row.time));
-        rows
+    // Numbers of rows, user by user and the newest first.
+    let newest_first = |rows: &[Interaction]| {
+        let is_of_them = |at: &u32| users.contains(&rows[*at as usize].user);
+        let mut order: Vec<u32> = (0..rows.len() as u32).filter(is_of_them).collect();
+        order.par_sort_unstable_by_key(|&at| (rows[at as usize].user, Reverse(rows[at as usize].time)));
+        order
     };
-    let (before, after) = (in_order(before), in_order(after));
-    after.chunk_by(|one, other| one.user == other.user).all(|later| {
-        let user = later[0].user;
-        let end = before.partition_point(|row| row.user <= user);
-        let earlier = &before[before.partition_point(|row| row.user < user)..end];
-        let items = |rows: &[Interaction]| rows.iter().rev().map(|row| row.item).collect::<Vec<_>>();
-        items(earlier).starts_with(&items(later))
+    let (earlier, later) = (newest_first(before), newest_first(after));
+    later.chunk_by(|&one, &other| after[one as usize].user == after[other as usize].user).all(|later| {
+        let user = after[later[0] as usize].user;
+        let first = earlier.partition_point(|&at| before[at as usize].user < user);
+        let earlier = earlier[first..].iter().map(|&at| before[at as usize]);
+        let mut earlier = earlier.take_while(|row| row.user == user);
+        later.iter().all(|&at| earlier.next().is_some_and(|row| row.item == after[at as usize].item))
     })
 }
 

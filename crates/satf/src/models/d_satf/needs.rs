@@ -5,6 +5,7 @@
 
 use super::rehearsal;
 use crate::counts::{CLASSES, PairCounter, RowCounter};
+use crate::interactions::Ids;
 use crate::models::item_rows::ItemRows;
 use crate::prepare::Histories;
 
@@ -14,6 +15,9 @@ const HISTORY_ROW: u64 = 12;
 
 /// What a user takes: an id, where the history begins, and a number for each while they are made.
 const USER: u64 = 40;
+
+/// What an id takes that is a text, besides its letters.
+const TEXT: u64 = 32;
 
 /// What an item takes besides its pairs: ids, counts, trend, scales, the end and the squares of its row.
 const ITEM: u64 = 96;
@@ -32,9 +36,9 @@ const REHEARSED_SUM: u64 = 20;
 /// Gains of events with every candidate.
 const REHEARSED_GAINS: u64 = 8 << 20;
 
-/// What a rehearsal with a core takes of an item, scores of events at once, and of a pair, which stands in two models.
+/// What a rehearsal with a core takes of an item, scores of events at once, and of a pair, whose weights stand in two models besides.
 const SCORED_ITEM: u64 = 512;
-const SCORED_PAIR: u64 = 24;
+const SCORED_PAIR: u64 = 16;
 
 /// The program and its buffers, and the most that is on its way to where it is kept.
 const PROGRAM: u64 = 24 << 20;
@@ -49,7 +53,8 @@ const MULTIPLIED_ITEM: u64 = 128 + 8 + 4 * ITEMS_A_CHUNK;
 /// Bytes of a row of the log in the matrix from which an item space is learned, by rows and by columns; and of a user or an item in it.
 const MATRIX_ROW: u64 = 24;
 const MATRIX_END: u64 = 8;
-/// Columns of an item space besides its rank while it is learned.
+/// Bytes of an entry of the blocks from which an item space is learned, and columns that they have besides its rank, at least.
+const BLOCK_ENTRY: u64 = 16;
 const MORE_COLUMNS: u64 = 16;
 /// Bytes of an entry of an item space while the core is learned.
 const FACTOR: u64 = 28;
@@ -89,6 +94,7 @@ impl Needs {
         let [rows, users, items] =
             [histories.num_rows(), histories.num_users(), histories.num_items()].map(|count| count as u64);
         let threads = rayon::current_num_threads() as u64;
+        let ids = text_bytes(histories.users()) + text_bytes(histories.catalog());
         let occurrences = super::memory::num_occurrences(histories, window);
         // At most every two items are a pair.
         let pairs = occurrences.min(items.saturating_mul(items));
@@ -100,14 +106,15 @@ impl Needs {
         let on_its_way = waiting.max(MULTIPLIED_ITEM * items * threads).min(MOST_ON_ITS_WAY);
         let core_of = |rows: u64, rank: u64| {
             let matrix = MATRIX_ROW * rows + MATRIX_END * (users + items);
-            matrix + FACTOR * items * (rank + MORE_COLUMNS) + CORE_ENTRY * rank * rank
+            let learning = BLOCK_ENTRY * (rank + MORE_COLUMNS) + 8 * rank;
+            matrix + items * learning.max(FACTOR * rank) + CORE_ENTRY * rank * rank
         };
         let sample = rows.min(rehearsal::MOST_SAMPLED_ROWS as u64);
         let sampled_core = core_of(sample, rank.min(super::MOST_REHEARSED_RANK) as u64);
         let scored = SCORED_ITEM * items + SCORED_PAIR * pairs.min(rehearsal::MOST_SAMPLED_PAIRS);
         Needs {
             rows,
-            base: USER * users + ITEM * items + PROGRAM + on_its_way,
+            base: USER * users + ITEM * items + ids + PROGRAM + on_its_way,
             counting: counting_of(rows),
             core: core_of(rows, rank as u64),
             rehearsal: rehearsed_bytes(items, pairs, occurrences, row_limit),
@@ -135,6 +142,14 @@ impl Needs {
     /// What is left of so many bytes for the pairs that are kept. Several of them may be on their way to another form.
     pub(super) fn room_for_pairs(&self, allowed: u64, has_core: bool) -> u64 {
         allowed.saturating_sub(self.counting(has_core)) / ItemRows::BYTES_A_PAIR * ItemRows::BYTES_A_PAIR
+    }
+}
+
+/// What ids take that are texts.
+fn text_bytes(ids: &Ids) -> u64 {
+    match ids {
+        Ids::Integers(_) => 0,
+        Ids::Texts(ids) => ids.iter().map(|id| TEXT + id.len() as u64).sum(),
     }
 }
 
