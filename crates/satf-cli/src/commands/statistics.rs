@@ -17,8 +17,8 @@ use super::files::Files;
 use super::settings::configure;
 use super::train::{Plan, asked};
 use crate::args::TrainArguments;
-use crate::escape;
 use crate::terminal::Terminal;
+use crate::{escape, table};
 
 /// Where a changed model goes: another file, or the one it came from.
 pub(super) struct Output {
@@ -225,4 +225,25 @@ pub(super) fn joined(before: &Interactions, new: &Interactions) -> anyhow::Resul
             "the model learned from a log without times, and the new log has some; hint: --order-is-time reads it without them"
         ),
     })
+}
+
+/// Says that events are added which the model has already: most likely a log is added a second time.
+pub(super) fn warn_of_rows_again(log: &Interactions, again: usize, added: usize, is_in_place: bool) {
+    if again == 0 {
+        return;
+    }
+    let undo = if is_in_place {
+        "stop now with Ctrl-C to leave the model as it is, or train anew later, with every log once"
+    } else {
+        "the model itself is left as it is, so nothing is lost"
+    };
+    let how = match log.clock() {
+        Clock::Calendar => "the same user, item and time",
+        Clock::RowOrder => "all histories end with these very items",
+    };
+    tracing::warn!(
+        "{} of {} new events are in the model already ({how}) and will count twice; if this log was added before: {undo}",
+        table::count(again),
+        table::count(added)
+    );
 }

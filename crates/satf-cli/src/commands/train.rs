@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::Context;
 use satf::evaluate::{EvaluateOptions, Measure, Metric, evaluate};
 use satf::experiment::{Choice, Recorder, SharedKeys, Validated, Validation, Warning, fit_with_validation};
-use satf::interactions::{Clock, Interactions};
+use satf::interactions::Interactions;
 use satf::model_file;
 use satf::models::{DEFAULT_MODEL, Quantization, Registry, UserData};
 use satf::monitor::{Monitor, check_cancelled};
@@ -19,7 +19,9 @@ use serde_json::{Value, json};
 use super::files::Files;
 use super::inspect::{held_of_users, is_rehearsed, settled, short};
 use super::settings::{check_given, configure};
-use super::statistics::{Output, joined, load_with_statistics, lock, plan_of_update, read_options_of};
+use super::statistics::{
+    Output, joined, load_with_statistics, lock, plan_of_update, read_options_of, warn_of_rows_again,
+};
 use crate::args::{ModelArguments, TrainArguments};
 use crate::misuse::{Misuse, OnCommandLine, misuse};
 use crate::terminal::Terminal;
@@ -131,27 +133,6 @@ fn update(
         trained.report(output.path(), arguments.json, told, &format!("added {added} rows to {before}\n"))
     };
     work().map_err(|error| terminal.explain_stop(error))
-}
-
-/// Says that events are added which the model has already: most likely a log is added a second time.
-fn warn_of_rows_again(log: &Interactions, again: usize, added: usize, is_in_place: bool) {
-    if again == 0 {
-        return;
-    }
-    let undo = if is_in_place {
-        "stop now with Ctrl-C to leave the model as it is, or train anew later, with every log once"
-    } else {
-        "the model itself is left as it is, so nothing is lost"
-    };
-    let how = match log.clock() {
-        Clock::Calendar => "the same user, item and time",
-        Clock::RowOrder => "all histories end with these very items",
-    };
-    tracing::warn!(
-        "{} of {} new events are in the model already ({how}) and will count twice; if this log was added before: {undo}",
-        table::count(again),
-        table::count(added)
-    );
 }
 
 fn newest(arguments: &TrainArguments) -> Newest {

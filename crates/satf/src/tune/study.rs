@@ -70,7 +70,7 @@ impl Study {
     /// Opens the study of `asked` in `folder`, or begins it. A study of something else is refused.
     pub fn open(folder: &Path, asked: &Value, limits: Limits) -> Result<Study, TuneError> {
         // A folder that is somebody else's is left as it is, without a lock in it.
-        if folder.exists() {
+        if folder.is_dir() {
             find(folder, asked)?;
         }
         fs::create_dir_all(folder).map_err(TuneError::file(folder, "create the study folder"))?;

@@ -204,7 +204,7 @@ impl DSatfConfig {
         } else if needs.least(Learned { keys: false, ..without_core }) <= allowed {
             "leave the core out (balance = 0) and give all keys that are learned from the log, or raise memory_bytes"
         } else {
-            "raise memory_bytes: no key makes it fit"
+            "raise memory_bytes"
         };
         let (rows, items) = (histories.num_rows(), histories.num_items());
         let core = format!(", and {items} x {} item factors", self.rank_on(histories));
