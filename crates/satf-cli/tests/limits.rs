@@ -129,8 +129,50 @@ fn a_limit_of_address_space_costs_threads_and_nothing_else() {
     assert_eq!(code, 0, "{said}");
 }
 
+/// The most memory that a training had resident, in MiB, as far as looks at short intervals tell.
+#[cfg(target_os = "linux")]
+fn peak(arguments: &[&str]) -> f64 {
+    let mut child =
+        Command::new(SATF).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0.0;
+    while child.try_wait().unwrap().is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let found = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+        peak = found.and_then(|number| number.parse::<f64>().ok()).map_or(peak, |number| number / 1024.0);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(child.wait().unwrap().success());
+    peak
+}
+
+#[cfg(target_os = "linux")]
 #[test]
-fn a_small_log_needs_little_memory_and_no_more_than_it_says() {
+fn training_takes_no_more_memory_than_it_says() {
+    let (folder, shop) = shop_log(4000);
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (wide, model) = (at("wide.parquet"), at("model.satf"));
+    satf(&["generate", "--users", "9000", "--items", "4000", "--rows", "120000", "-o", &wide]).succeeds();
+    let given = ["distance_decay", "together", "target_power", "recency_decay", "basket_order", "trend"];
+    let given = given.map(|key| format!("{key}=0.5"));
+    for log in [&shop, &wide] {
+        for keys in [&[][..], &given, &[&given[..], &["balance=0".to_owned()]].concat()] {
+            for threads in ["1", "8"] {
+                let mut arguments = vec!["train", log, "-o", &model, "--threads", threads];
+                arguments.extend(keys.iter().flat_map(|key| ["--set", key]));
+                let refused = satf(&[&arguments[..], &["--memory", "1KB"]].concat());
+                let words = refused.stderr.split_once("needs ").unwrap().1;
+                let said: f64 = words.split_once(" MiB").unwrap().0.parse().unwrap();
+                let memory = format!("{}MiB", said + 0.1);
+                let peak = peak(&[&arguments[..], &["--memory", &memory]].concat());
+                assert!(peak > 5.0 && peak <= said, "{arguments:?}: {peak:.1} MiB of {said} MiB");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_small_log_needs_little_memory() {
     let (folder, log) = shop_log(4000);
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (tiny, model, free) = (at("tiny.csv"), at("model.satf"), at("free.satf"));

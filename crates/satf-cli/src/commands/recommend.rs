@@ -207,9 +207,9 @@ fn many(
     let mut histories = UserHistories::open(histories, prepared.model().catalog(), &reading, terminal)?;
     let checked = super::check_reading(&reading.reading, &[(histories.path(), histories.format())]);
     if reading.reading.format.is_some() {
-        checked.on_command_line()?
+        checked.on_command_line()?;
     } else {
-        checked?
+        checked?;
     }
     // What the options of times mean is known with the first history, before anything is written.
     let first = histories.next();

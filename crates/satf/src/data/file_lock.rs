@@ -104,13 +104,14 @@ mod tests {
         fs::write(&path, "0").unwrap();
         symlink("sum", &link).unwrap();
         let waited = AtomicUsize::new(0);
+        let count = || {
+            waited.fetch_add(1, Ordering::Relaxed);
+        };
         thread::scope(|scope| {
             for path in [&path, &link, &path, &link] {
-                scope.spawn(|| {
+                scope.spawn(move || {
                     for _ in 0..25 {
-                        let lock =
-                            FileLock::acquire(path, &(), || drop(waited.fetch_add(1, Ordering::Relaxed)));
-                        let lock = lock.unwrap().unwrap();
+                        let lock = FileLock::acquire(path, &(), count).unwrap().unwrap();
                         let sum: u32 = fs::read_to_string(path).unwrap().parse().unwrap();
                         let text = (sum + 1).to_string();
                         write_atomically(path, |file| file.write_all(text.as_bytes())).unwrap();
@@ -120,7 +121,7 @@ mod tests {
             }
         });
         assert_eq!(fs::read_to_string(&path).unwrap(), "100");
-        assert!(waited.into_inner() > 0);
+        assert!(waited.load(Ordering::Relaxed) > 0);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
