@@ -12,6 +12,16 @@ impl Misuse {
     pub(crate) fn because(error: impl Into<anyhow::Error>) -> anyhow::Error {
         anyhow::Error::new(Misuse(error.into()))
     }
+
+    /// The same error where a file had to be read to tell: the command line alone is not to blame.
+    pub(crate) fn told_by_a_file(mut error: anyhow::Error) -> anyhow::Error {
+        loop {
+            match error.downcast::<Misuse>() {
+                Ok(Misuse(cause)) => error = cause,
+                Err(error) => return error,
+            }
+        }
+    }
 }
 
 impl fmt::Display for Misuse {

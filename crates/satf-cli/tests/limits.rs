@@ -129,6 +129,66 @@ fn a_limit_of_address_space_costs_threads_and_nothing_else() {
     assert_eq!(code, 0, "{said}");
 }
 
+/// The most memory that a training had resident, in MiB, as far as looks at short intervals tell.
+#[cfg(target_os = "linux")]
+fn peak(arguments: &[&str]) -> f64 {
+    let mut child =
+        Command::new(SATF).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0.0;
+    while child.try_wait().unwrap().is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let found = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+        peak = found.and_then(|number| number.parse::<f64>().ok()).map_or(peak, |number| number / 1024.0);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(child.wait().unwrap().success());
+    peak
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn training_takes_no_more_memory_than_it_says() {
+    let (folder, shop) = shop_log(4000);
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (wide, model) = (at("wide.parquet"), at("model.satf"));
+    satf(&["generate", "--users", "9000", "--items", "4000", "--rows", "120000", "-o", &wide]).succeeds();
+    let given = ["distance_decay", "together", "target_power", "recency_decay", "basket_order", "trend"];
+    let given = given.map(|key| format!("{key}=0.5"));
+    for log in [&shop, &wide] {
+        for keys in [&[][..], &given, &[&given[..], &["balance=0".to_owned()]].concat()] {
+            for threads in ["1", "8"] {
+                let mut arguments = vec!["train", log, "-o", &model, "--threads", threads];
+                arguments.extend(keys.iter().flat_map(|key| ["--set", key]));
+                let refused = satf(&[&arguments[..], &["--memory", "1KB"]].concat());
+                let words = refused.stderr.split_once("needs ").unwrap().1;
+                let said: f64 = words.split_once(" MiB").unwrap().0.parse().unwrap();
+                let memory = format!("{}MiB", said + 0.1);
+                let peak = peak(&[&arguments[..], &["--memory", &memory]].concat());
+                assert!(peak > 5.0 && peak <= said, "{arguments:?}: {peak:.1} MiB of {said} MiB");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_small_log_needs_little_memory() {
+    let (folder, log) = shop_log(4000);
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (tiny, model, free) = (at("tiny.csv"), at("model.satf"), at("free.satf"));
+    fs::write(&tiny, "user,item,time\na,x,1\na,y,2\nb,x,3\nb,z,4\n").unwrap();
+    for (log, allowed) in [(&tiny, "64MB"), (&log, "200MB"), (&log, "800MB")] {
+        satf(&["train", log, "-o", &free]).succeeds();
+        satf(&["train", log, "--memory", allowed, "-o", &model]).succeeds();
+        let file = |path: &str| fs::metadata(path).unwrap().len();
+        assert!(file(&free).abs_diff(file(&model)) < 200, "the same but for the bound");
+    }
+    // What would not help is not proposed.
+    let refused = satf(&["train", &tiny, "--memory", "1KB", "-o", &model]);
+    assert!(refused.code == 1 && refused.stderr.contains("raise memory_bytes"), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("lower rank"), "{}", refused.stderr);
+}
+
 #[test]
 fn counting_that_stopped_says_at_least() {
     let (folder, log) = shop_log(100);

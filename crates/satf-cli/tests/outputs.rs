@@ -208,6 +208,13 @@ fn a_report_is_not_written_over_files_of_others() {
         place.refuses(line, &name, &[&name, "not of a report that satf wrote", "hint: move it"]);
         fs::remove_file(place.path(&name)).unwrap();
     }
+    fs::create_dir_all(place.path("out/cells")).unwrap();
+    let name = "out/cells/shop.mp.file.1.json";
+    fs::write(place.path(name), "{\"mine\": true}").unwrap();
+    place.refuses(line, name, &[name, "not of a cell that satf wrote", "hint: move it"]);
+    let left: Vec<_> = fs::read_dir(place.path("out/cells")).unwrap().collect();
+    assert_eq!(left.len(), 1, "nothing is left beside it: {left:?}");
+    fs::remove_file(place.path(name)).unwrap();
     // Over a report of its own it writes again.
     let line = line.replace('%', place.folder.path().to_str().unwrap());
     for _ in 0..2 {

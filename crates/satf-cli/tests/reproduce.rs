@@ -231,7 +231,7 @@ fn what_does_not_match_is_done_again_and_nothing_else() {
     // Damaged cells are done again, with a word on it.
     let damaged = out.join("cells/shop.mp.file.1.json");
     let text = fs::read_to_string(&damaged).unwrap();
-    for broken in [&text[..text.len() / 2], "", "[]", &text.replace("\"value\"", "\"vlaue\"")] {
+    for broken in [&text[..text.len() / 2], "", &text[..1], &text.replace("\"value\"", "\"vlaue\"")] {
         fs::write(&damaged, broken).unwrap();
         let outcome = place.run(&out, &["--json"]);
         assert!(outcome.stderr.contains("shop.mp.file.1.json: is damaged"), "{}", outcome.stderr);
@@ -239,6 +239,16 @@ fn what_does_not_match_is_done_again_and_nothing_else() {
         assert_eq!(figures(&again), figures(&first));
     }
     assert_eq!(changed(&before), ["shop.mp.file.1.json"]);
+    // What is not a cell is somebody's own.
+    fs::write(&damaged, "{\"mine\": true}").unwrap();
+    let outcome = place.run(&out, &[]);
+    assert!(
+        outcome.code == 1 && outcome.stderr.contains("not of a cell that satf wrote"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(fs::read_to_string(&damaged).unwrap(), "{\"mine\": true}");
+    fs::write(&damaged, &text).unwrap();
 
     // Another configuration of one model is done again.
     let before = cells(&out);

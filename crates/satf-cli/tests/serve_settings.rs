@@ -37,7 +37,7 @@ fn a_server_for_which_keys_are_meant_is_not_open() {
         let output = command.args(["serve", model, "--check"]).env(name, OsStr::from_bytes(value)).output();
         let output = output.unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        assert_ne!(output.status.code(), Some(0), "{name}: {said}");
+        assert_eq!(output.status.code(), Some(2), "{name}: {said}");
         assert!(said.contains(&format!("the environment variable {name}: ")), "{said}");
     }
     fs::write(&keys, "read a-key-of-sixteen-and-more\n").unwrap();

@@ -400,6 +400,21 @@ fn folders_that_cannot_be_written_are_named() {
 }
 
 #[test]
+fn a_folder_of_something_else_is_left_as_it_is() {
+    let place = Place::new();
+    let study = place.study("thesis");
+    fs::create_dir(&study).unwrap();
+    for name in ["thesis.tex", "study.json"] {
+        fs::write(study.join(name), "precious").unwrap();
+        let outcome = satf(&place.arguments(&study, &[]));
+        assert!(outcome.code == 1 && outcome.stderr.contains(name), "{}", outcome.stderr);
+        let names: Vec<_> = fs::read_dir(&study).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, [name]);
+        fs::remove_file(study.join(name)).unwrap();
+    }
+}
+
+#[test]
 fn two_runs_do_not_write_at_once() {
     let place = Place::new();
     let study = place.study("busy");

@@ -7,6 +7,7 @@ mod satf_binary;
 use std::fs;
 
 use satf_binary::{satf, shop_log};
+use tempfile::TempDir;
 
 #[test]
 fn options_that_mean_nothing_are_refused() {
@@ -36,29 +37,42 @@ fn options_that_mean_nothing_are_refused() {
         ("recommend %/m.satf --history tent --history-column x", &["--history-column", "--histories"]),
         ("recommend %/m.satf --history tent --memory 1GiB", &["--memory", "--histories"]),
         ("recommend %/m.satf --histories %/h.jsonl --item-type string", &["--item-type"]),
-        ("recommend %/m.satf --histories %/h.jsonl --header yes", &["--header", "jsonl"]),
         ("recommend %/m.satf --histories LOG --history-column a --item-column b", &["--item-column"]),
-        ("stats LOG --header yes", &["--header", "parquet"]),
-        ("stats LOG --delimiter ;", &["--delimiter", "parquet"]),
         ("stats LOG --format parquet --header yes", &["--header", "parquet"]),
-        ("stats %/log.dat --user-column 2", &["--user-column", "movielens"]),
+        ("stats %/log.dat --format movielens --user-column 2", &["--user-column", "movielens"]),
+        ("stats LOG --format sasrec --time-unit seconds", &["--time-unit", "no times"]),
         ("stats LOG --time-column t --order-is-time", &["--time-column", "--order-is-time"]),
         ("stats LOG --time-unit seconds --order-is-time", &["--time-unit", "--order-is-time"]),
         ("evaluate LOG -m mp,mp --per-event %/scores.csv", &["--per-event", "mp is given twice"]),
     ] {
-        let words = line.split(' ').map(|word| match word {
-            "LOG" => log.clone(),
-            word => word.replace('%', folder.path().to_str().unwrap()),
-        });
-        let words: Vec<String> = words.collect();
-        let outcome = satf(&words.iter().map(String::as_str).collect::<Vec<_>>());
-        assert_eq!(outcome.code, 2, "{line}: {} {}", outcome.stdout, outcome.stderr);
-        for part in parts {
-            assert!(outcome.stderr.contains(part), "{line}: no '{part}' in {}", outcome.stderr);
-        }
+        refused(line, 2, parts, &log, &folder);
+    }
+    // What a file is only its content tells, whatever its name.
+    for (line, parts) in [
+        ("recommend %/m.satf --histories %/h.jsonl --header yes", &["--header", "jsonl"][..]),
+        ("stats LOG --header yes", &["--header", "parquet"]),
+        ("stats LOG --delimiter ;", &["--delimiter", "parquet"]),
+        ("stats LOG --time-unit seconds", &["--time-unit", "dates for times"]),
+        ("stats %/log.dat --user-column 2", &["--user-column", "movielens"]),
+    ] {
+        refused(line, 1, parts, &log, &folder);
     }
     for name in ["ck", "st", "new.satf", "scores.csv"] {
         assert!(!folder.path().join(name).exists(), "{name}");
+    }
+}
+
+/// Runs a line, in which `LOG` and `%` are the log and the folder, that has to end with this code and these words.
+fn refused(line: &str, code: i32, parts: &[&str], log: &str, folder: &TempDir) {
+    let words = line.split(' ').map(|word| match word {
+        "LOG" => log.to_owned(),
+        word => word.replace('%', folder.path().to_str().unwrap()),
+    });
+    let words: Vec<String> = words.collect();
+    let outcome = satf(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(outcome.code, code, "{line}: {} {}", outcome.stdout, outcome.stderr);
+    for part in parts {
+        assert!(outcome.stderr.contains(part), "{line}: no '{part}' in {}", outcome.stderr);
     }
 }
 

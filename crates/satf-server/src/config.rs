@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::filter::Filter;
+use crate::keys::Keys;
 use crate::tls::TlsFiles;
 
 /// Names of environment variables begin with this; two underscores stand between a table and its key: `SATF_SERVE_LIMITS__N`.
@@ -317,6 +318,11 @@ impl Config {
 /// A number of seconds that [`Config::check`] found in its range.
 pub(crate) fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or_default()
+}
+
+/// What is wrong with keys that come from the environment, for reading and for administration.
+pub fn faults_of_keys(read: Option<&str>, admin: Option<&str>) -> Vec<String> {
+    Keys::gather(None, read, admin).err().unwrap_or_default()
 }
 
 /// A value as TOML has it; whatever is not TOML is a text.

@@ -10,6 +10,7 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use satf::models::Registry;
+use satf::recommend::Model;
 use serde_json::json;
 
 use crate::attributes::AttributeFile;
@@ -191,6 +192,25 @@ impl State {
             )
         };
         strangers.map(warning).collect()
+    }
+
+    /// What is wrong with parts of model files that a server has no use for: the events that a model learned from, of those that hold them.
+    pub fn check_statistics(&self) -> Result<(), ServeError> {
+        let mut faults = Vec::new();
+        for (name, path) in self.model_paths() {
+            let models = self.models.load();
+            if !models.get(&name).is_some_and(|served| served.model.has_statistics()) {
+                continue;
+            }
+            let fault = match Model::load_with(&path, &self.registry) {
+                Ok(model) => {
+                    model.check_statistics().err().map(|error| format!("{}: {error}", path.display()))
+                }
+                Err(error) => Some(error.to_string()),
+            };
+            faults.extend(fault);
+        }
+        if faults.is_empty() { Ok(()) } else { Err(ServeError::Files(faults)) }
     }
 
     /// Logs the warnings.

@@ -9,7 +9,9 @@ use satf::prepare::{Offset, TiePolicy};
 
 use super::LogArguments;
 use super::log::ReadingArguments;
-use super::values::{Listed, length, parse_boost, parse_listed, parse_recommendations, parse_size, seed};
+use super::values::{
+    Listed, length, parse_boost, parse_listed, parse_model_file, parse_recommendations, parse_size, seed,
+};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -29,7 +31,7 @@ pub(crate) struct TrainArguments {
     #[command(flatten)]
     pub(crate) log: LogArguments,
     /// The model file to write [default with --update: that model]
-    #[arg(short, long, value_name = "FILE", required_unless_present = "update")]
+    #[arg(short, long, value_name = "FILE", required_unless_present = "update", value_parser = PathBufValueParser::new().try_map(parse_model_file))]
     pub(crate) output: Option<PathBuf>,
     /// Keep the log in the model file, so that the model can be updated and made to forget
     #[arg(long, conflicts_with = "leave_out")]
@@ -102,7 +104,7 @@ pub(crate) struct ForgetArguments {
     #[arg(long, value_name = "ITEMS", action = ArgAction::Append, value_parser = OsStringValueParser::new().try_map(parse_listed))]
     pub(crate) item: Vec<Listed>,
     /// The model file to write [default: MODEL]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(parse_model_file))]
     pub(crate) output: Option<PathBuf>,
     /// Make ids that the model does not know an error instead of a warning
     #[arg(long)]

@@ -123,6 +123,16 @@ pub(super) fn parse_unpacked(path: PathBuf) -> Result<PathBuf, &'static str> {
     Ok(path)
 }
 
+/// A file for a model, which does not go to standard output.
+pub(super) fn parse_model_file(path: PathBuf) -> Result<PathBuf, &'static str> {
+    if path.as_os_str() == "-" {
+        return Err(
+            "expected the name of a file: a model is not written to standard output; hint: ./- is a file of this name",
+        );
+    }
+    Ok(path)
+}
+
 /// A file for recommendations, whose ending says how they are written.
 pub(super) fn parse_recommendations(path: PathBuf) -> Result<PathBuf, &'static str> {
     let format = RecommendationFormat::of(&path);

@@ -33,6 +33,7 @@ pub(crate) fn run(
         );
     }
     let model = super::load(&arguments.model, registry)?;
+    model.check_statistics().with_context(|| escape::path(&arguments.model))?;
     let tensors = model.tensors();
     let bytes = fs::metadata(&arguments.model)?.len();
     let weights = model.recommender().lag_weights();

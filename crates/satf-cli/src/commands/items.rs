@@ -233,6 +233,13 @@ pub(super) fn split(option: &str, list: &Listed) -> anyhow::Result<Vec<String>> 
         Listed::File(path) => {
             let text =
                 read_text(path, &StopRequests).with_context(|| format!("{option} @{}", path.display()))?;
+            if let Some(kind) = json_kind(&text) {
+                bail!(
+                    "{option} @{}: the file holds {kind}, and every line would be taken for an id; hint: write one id per line, without \
+                     brackets and quotation marks",
+                    escape::path(path)
+                );
+            }
             return Ok(text.lines().filter(|id| !id.trim().is_empty()).map(str::to_owned).collect());
         }
     };
@@ -256,6 +263,17 @@ pub(super) fn split(option: &str, list: &Listed) -> anyhow::Result<Vec<String>> 
     Ok(list.split(',').map(str::to_owned).collect())
 }
 
+/// What a text is called that is JSON as a whole, and not ids.
+fn json_kind(text: &str) -> Option<&'static str> {
+    let text = text.trim_start_matches('\u{feff}').trim();
+    let kind = match text.chars().next()? {
+        '[' => "a JSON list",
+        '{' => "a JSON object",
+        _ => return None,
+    };
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok().then_some(kind)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,7 +289,22 @@ mod tests {
         assert!(here("a,,7").unwrap_err().to_string().contains("place 2 is empty"));
         assert_eq!(here(" ").unwrap(), [""; 0]);
         assert_eq!(here("[\"a, b\", 7]").unwrap(), ["a, b", "7"]);
-        assert_eq!(split("--only", &Listed::File(path)).unwrap(), ["a b", " c,d "]);
+        assert_eq!(split("--only", &Listed::File(path.clone())).unwrap(), ["a b", " c,d "]);
+        for (text, found) in [
+            ("[\"a\", 7]", Some("a JSON list")),
+            (" [\n  \"a\"\n]\n", Some("a JSON list")),
+            ("{\"a\": 1}", Some("a JSON object")),
+            ("[a]\nb\n", None),
+            ("[1]\n[2]\n", None),
+            ("\"a\"\n", None),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let outcome = split("--only", &Listed::File(path.clone())).map_err(|error| error.to_string());
+            match found {
+                Some(kind) => assert!(outcome.unwrap_err().contains(kind), "{text}"),
+                None => assert_eq!(outcome.unwrap().len(), text.lines().count(), "{text}"),
+            }
+        }
         assert!(here("[1.5, {}]").unwrap_err().to_string().contains("--only"));
         let missing = split("--only", &Listed::File("nowhere".into())).unwrap_err();
         assert!(missing.to_string().contains("@nowhere"));

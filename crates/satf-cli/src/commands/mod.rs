@@ -29,7 +29,7 @@ mod statistics;
 
 use std::path::Path;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use files::Files;
 use satf::data::{FirstRow, Format, LogFormat, ReadOptions, ReadReport, TimeKind, TimeUnit, read_log};
 use satf::interactions::Interactions;
@@ -39,7 +39,7 @@ use satf::recommend::Model;
 use serde_json::Value;
 
 use crate::args::LogArguments;
-use crate::misuse::misuse;
+use crate::misuse::{OnCommandLine, misuse};
 use crate::terminal::Terminal;
 use crate::{escape, hints, table};
 
@@ -56,7 +56,12 @@ fn read_as(
 ) -> anyhow::Result<(Interactions, ReadReport)> {
     Files::of_log(log).check_distinct()?;
     if let Some(format) = options.format {
-        check_reading(options, &log.files.iter().map(|path| (path.as_path(), format)).collect::<Vec<_>>())?;
+        let files: Vec<_> = log.files.iter().map(|path| (path.as_path(), format)).collect();
+        check_reading(options, &files).on_command_line()?;
+        if format == Format::SasRec {
+            let times: Vec<_> = log.files.iter().map(|path| (path.as_path(), TimeKind::None)).collect();
+            check_time_unit(options.time_unit, &times).on_command_line()?;
+        }
     }
     let (interactions, report) = read_log(&log.files, options, terminal)?;
     let files: Vec<_> = report.files.iter().map(|file| (file.path.as_path(), file.format)).collect();
@@ -80,7 +85,8 @@ fn read_as(
     Ok((interactions, report))
 }
 
-/// An error if an option of reading means nothing to any of the files; a warning if it means something to some.
+/// An error if an option of reading means nothing to any of the files; a warning if it means something to some. What a file is only its
+/// content tells, so the command line alone is to blame only where it names the format.
 fn check_reading(options: &ReadOptions, files: &[(&Path, Format)]) -> anyhow::Result<()> {
     use Format::{Csv, MovieLens, RecBole, SasRec, Tsv};
     let without_columns = &[MovieLens, SasRec][..];
@@ -102,7 +108,7 @@ fn check_reading(options: &ReadOptions, files: &[(&Path, Format)]) -> anyhow::Re
         let reason =
             format!("{option} means nothing for {}, whose format is {}", escape::path(path), format.name());
         if served.is_empty() {
-            misuse!("{reason}; hint: leave it out");
+            bail!("{reason}; hint: leave it out");
         }
         tracing::warn!("{reason}; it applies to the other files");
     }
@@ -119,7 +125,7 @@ fn check_time_unit(unit: TimeUnit, files: &[(&Path, TimeKind)]) -> anyhow::Resul
     let times = if *times == TimeKind::None { "has no times" } else { "has dates for times, not numbers" };
     let reason = format!("--time-unit {unit} means nothing for {}, which {times}", escape::path(path));
     if served.is_empty() {
-        misuse!("{reason}; hint: leave it out");
+        bail!("{reason}; hint: leave it out");
     }
     tracing::warn!("{reason}; it applies to the other files");
     Ok(())

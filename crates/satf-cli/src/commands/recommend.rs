@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::items::{FilterItems, Items};
 use crate::args::{FallbackArgument, Listed, RecommendArguments};
-use crate::misuse::misuse;
+use crate::misuse::{OnCommandLine, misuse};
 use crate::terminal::Terminal;
 use crate::{escape, hints, table};
 
@@ -205,7 +205,12 @@ fn many(
         terminal.give_way_to_output();
     }
     let mut histories = UserHistories::open(histories, prepared.model().catalog(), &reading, terminal)?;
-    super::check_reading(&reading.reading, &[(histories.path(), histories.format())])?;
+    let checked = super::check_reading(&reading.reading, &[(histories.path(), histories.format())]);
+    if reading.reading.format.is_some() {
+        checked.on_command_line()?;
+    } else {
+        checked?;
+    }
     // What the options of times mean is known with the first history, before anything is written.
     let first = histories.next();
     check_times(&reading.reading, &histories)?;
@@ -233,7 +238,7 @@ fn many(
 /// An error if options say of times what the histories do not have.
 fn check_times(options: &ReadOptions, histories: &UserHistories<'_>) -> anyhow::Result<()> {
     if histories.is_whole() && options.order_is_time {
-        misuse!(
+        bail!(
             "--order-is-time means nothing for {}, whose rows are whole histories; hint: leave it out",
             escape::path(histories.path())
         );

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use satf::models::Registry;
-use satf_server::config::{ADMIN_KEY, Config, ENVIRONMENT_PREFIX, READ_KEY, parse_value};
+use satf_server::config::{ADMIN_KEY, Config, ENVIRONMENT_PREFIX, READ_KEY, faults_of_keys, parse_value};
 use satf_server::{State, serve};
 use toml::Value;
 
@@ -29,6 +29,7 @@ pub(crate) fn run(
         if is_misuse { Misuse::because(error) } else { error }
     })?;
     if arguments.check {
+        state.check_statistics()?;
         let warnings = state.warnings();
         for warning in &warnings {
             tracing::warn!("{warning}");
@@ -75,7 +76,10 @@ fn faults_without_files(environment: &[(String, String)], options: &[(String, Va
     let has_key = environment.iter().any(|(name, _)| [READ_KEY, ADMIN_KEY].contains(&name.as_str()));
     let config = Config::gather(None, environment.to_vec(), options.to_vec());
     let checked = config.and_then(|config| config.check(has_key || config.keys.is_some()));
-    checked.err().map(|error| error.faults).unwrap_or_default()
+    let key = |name: &str| environment.iter().find(|(other, _)| other == name).map(|(_, key)| &**key);
+    let mut faults = faults_of_keys(key(READ_KEY), key(ADMIN_KEY));
+    faults.extend(checked.err().into_iter().flat_map(|error| error.faults));
+    faults
 }
 
 /// Stops as on SIGTERM once stdin ends.

@@ -76,6 +76,7 @@ pub(crate) fn check_given(
         ("--max-len", "max_len", max_len.map(|max_len| max_len as u64)),
         ("--memory", "memory_bytes", arguments.memory),
     ];
+    check_set_once(&keys_of(arguments)?)?;
     for text in &arguments.set {
         let setting = parse_assignment(text)?;
         let option = options.iter().find(|(_, key, _)| setting.model.is_none() && *key == setting.key);
@@ -119,18 +120,28 @@ fn in_words(error: SettingsError) -> anyhow::Error {
     }
 }
 
+/// All that is given with `--set`.
+fn keys_of(arguments: &ModelArguments) -> anyhow::Result<Vec<KeySetting>> {
+    arguments.set.iter().map(|text| parse_assignment(text)).collect()
+}
+
+fn check_set_once(keys: &[KeySetting]) -> anyhow::Result<()> {
+    let mut seen = HashSet::new();
+    if let Some(key) = keys.iter().find(|key| !seen.insert((&key.model, &key.key))) {
+        let model = key.model.as_ref().map(|model| format!("{model}.")).unwrap_or_default();
+        misuse!("--set {model}{}: this key is set twice; hint: set it once", key.key);
+    }
+    Ok(())
+}
+
 /// What the arguments say, the file included. The file is read once everything else is known to make sense.
 fn read_settings(
     arguments: &ModelArguments,
     shared: SharedKeys,
     registry: &Registry,
 ) -> anyhow::Result<ModelSettings> {
-    let keys = arguments.set.iter().map(|text| parse_assignment(text)).collect::<Result<Vec<_>, _>>()?;
-    let mut seen = HashSet::new();
-    if let Some(key) = keys.iter().find(|key| !seen.insert((&key.model, &key.key))) {
-        let model = key.model.as_ref().map(|model| format!("{model}.")).unwrap_or_default();
-        misuse!("--set {model}{}: this key is set twice; hint: set it once", key.key);
-    }
+    let keys = keys_of(arguments)?;
+    check_set_once(&keys)?;
     let (models, presets) = (arguments.model.clone(), arguments.preset.clone());
     let settings = ModelSettings { models, presets, keys, ..ModelSettings::default() };
     settings.gather(&shared, registry).map_err(in_words)?;

@@ -1,11 +1,11 @@
 //! Models that hold the log they learned from: what `satf train --update` and `satf forget` share.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use satf::data::{FileIdentity, IdType, ReadOptions};
+use satf::data::{FileIdentity, FileLock, IdType, ReadOptions};
 use satf::experiment::{Choice, SharedKeys};
 use satf::interactions::{Clock, Ids, Interactions};
 use satf::models::{Registry, Table};
@@ -17,8 +17,8 @@ use super::files::Files;
 use super::settings::configure;
 use super::train::{Plan, asked};
 use crate::args::TrainArguments;
-use crate::escape;
-use crate::misuse::misuse;
+use crate::terminal::Terminal;
+use crate::{escape, table};
 
 /// Where a changed model goes: another file, or the one it came from.
 pub(super) struct Output {
@@ -28,11 +28,40 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub(super) fn new(option: &'static str, model: &Path, output: Option<&Path>) -> Self {
+    /// An error if the file to write is another name of the model: to write to one of them leaves the other as it was.
+    pub(super) fn new(option: &'static str, model: &Path, output: Option<&Path>) -> anyhow::Result<Self> {
+        let is_model = |path: &Path, identity: fn(&Path) -> io::Result<FileIdentity>| matches!((identity(path), identity(model)), (Ok(one), Ok(other)) if one == other);
         // To name the model itself is to say what happens anyway.
-        let is_model = |path: &Path| matches!((FileIdentity::of(path), FileIdentity::of(model)), (Ok(one), Ok(other)) if one == other);
-        let other = output.filter(|path| !is_model(path)).map(Path::to_owned);
-        Output { option, model: model.to_owned(), other }
+        let other = output.filter(|path| !is_model(path, FileIdentity::of_place)).map(Path::to_owned);
+        if let Some(other) = other.as_deref().filter(|path| is_model(path, FileIdentity::of)) {
+            bail!(
+                "--output {}: this is another name (a hard link) of {}, which is also read; hint: give a name of a file of its own, or \
+                 leave --output out to replace the model",
+                escape::path(other),
+                escape::path(model)
+            );
+        }
+        Ok(Output { option, model: model.to_owned(), other })
+    }
+
+    /// Keeps others from changing the model from before it is read until it is replaced; nothing if it is not replaced.
+    pub(super) fn lock(&self, terminal: &Terminal) -> anyhow::Result<Option<FileLock>> {
+        if self.is_in_place() { lock(&self.model, terminal) } else { Ok(None) }
+    }
+
+    /// Keeps others from changing the file that is written, once there is something to write.
+    pub(super) fn lock_to_write(&self, terminal: &Terminal) -> anyhow::Result<Option<FileLock>> {
+        self.other.as_deref().map_or(Ok(None), |other| lock(other, terminal))
+    }
+
+    /// Other names of a model that is replaced, which keep what it was.
+    pub(super) fn num_other_names(&self) -> u64 {
+        #[cfg(unix)]
+        if self.is_in_place() {
+            use std::os::unix::fs::MetadataExt;
+            return std::fs::metadata(&self.model).map_or(0, |found| found.nlink().saturating_sub(1));
+        }
+        0
     }
 
     /// The file that is written.
@@ -70,6 +99,17 @@ impl Output {
         }
         Ok(())
     }
+}
+
+/// Waits until nobody else changes a file, and says so.
+pub(super) fn lock(path: &Path, terminal: &Terminal) -> anyhow::Result<Option<FileLock>> {
+    let waits = || {
+        tracing::warn!(
+            "{}: another satf is changing this file; waiting for it to finish",
+            escape::path(path)
+        );
+    };
+    Ok(FileLock::acquire(path, terminal, waits)?)
 }
 
 /// Where a model file has its checksum.
@@ -123,7 +163,7 @@ pub(super) fn plan_of_update(
     let manifest = model.manifest();
     let again = |option: &str, given: &str, was: &str| -> anyhow::Result<()> {
         if given != was {
-            misuse!(
+            bail!(
                 "{option} {given}: the model was trained with {was}, and is updated as it was trained; hint: leave it out, or train anew"
             );
         }
@@ -150,7 +190,7 @@ pub(super) fn plan_of_update(
             let (given, was) = (&choice.configured.configuration[key], was(key));
             if *given != was {
                 let was = if was.is_null() { "learned from the log".to_owned() } else { was.to_string() };
-                misuse!(
+                bail!(
                     "{key} = {given}: the model was trained with another value ({was}), and is updated as it was trained; hint: leave it \
                      out, or train anew"
                 );
@@ -185,4 +225,25 @@ pub(super) fn joined(before: &Interactions, new: &Interactions) -> anyhow::Resul
             "the model learned from a log without times, and the new log has some; hint: --order-is-time reads it without them"
         ),
     })
+}
+
+/// Says that events are added which the model has already: most likely a log is added a second time.
+pub(super) fn warn_of_rows_again(log: &Interactions, again: usize, added: usize, is_in_place: bool) {
+    if again == 0 {
+        return;
+    }
+    let undo = if is_in_place {
+        "stop now with Ctrl-C to leave the model as it is, or train anew later, with every log once"
+    } else {
+        "the model itself is left as it is, so nothing is lost"
+    };
+    let how = match log.clock() {
+        Clock::Calendar => "the same user, item and time",
+        Clock::RowOrder => "all histories end with these very items",
+    };
+    tracing::warn!(
+        "{} of {} new events are in the model already ({how}) and will count twice; if this log was added before: {undo}",
+        table::count(again),
+        table::count(added)
+    );
 }

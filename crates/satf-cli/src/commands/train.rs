@@ -19,9 +19,11 @@ use serde_json::{Value, json};
 use super::files::Files;
 use super::inspect::{held_of_users, is_rehearsed, settled, short};
 use super::settings::{check_given, configure};
-use super::statistics::{Output, joined, load_with_statistics, plan_of_update, read_options_of};
+use super::statistics::{
+    Output, joined, load_with_statistics, lock, plan_of_update, read_options_of, warn_of_rows_again,
+};
 use crate::args::{ModelArguments, TrainArguments};
-use crate::misuse::{OnCommandLine, misuse};
+use crate::misuse::{Misuse, OnCommandLine, misuse};
 use crate::terminal::Terminal;
 use crate::{escape, table};
 
@@ -85,6 +87,7 @@ pub(crate) fn run(
         files(arguments).writing("--output", Some(output)).check()?;
         let (log, _) = super::read(&arguments.log, terminal)?;
         let trained = learn(log, plan, newest(arguments), terminal)?;
+        let _lock = lock(output, terminal)?;
         trained.write(output, terminal)?;
         trained.report(output, arguments.json, json!({}), "")
     };
@@ -98,25 +101,34 @@ fn update(
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
-    let output = Output::new("--update", path, arguments.output.as_deref());
+    if arguments.model.is_some() {
+        check_training(arguments, &choose(arguments, None, registry)?)?;
+    }
+    let output = Output::new("--update", path, arguments.output.as_deref())?;
     let files = || output.add_to(files(arguments));
     files().check_distinct()?;
+    let _lock = output.lock(terminal)?;
     let model = load_with_statistics(path, registry)?;
-    let plan = plan_of_update(arguments, &model, registry)?;
-    check_training(arguments, &plan.choice)?;
+    // Which model it is, and with which keys, only its file tells.
+    let plan = plan_of_update(arguments, &model, registry).map_err(Misuse::told_by_a_file)?;
+    check_training(arguments, &plan.choice).map_err(Misuse::told_by_a_file)?;
     let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
     let work = || {
         files().check()?;
-        let before = model.log()?;
+        let before = model.log().with_context(|| escape::path(path))?;
         let options = read_options_of(arguments.log.read_options(), &before);
         let (new, _) = super::read_as(&arguments.log, &options, terminal)?;
         let log = joined(&before, &new)?;
         let (rows_before, rows_added) = (before.len(), new.len());
         drop((before, new));
+        let rows_again = log.rows_repeated_from(rows_before);
+        warn_of_rows_again(&log, rows_again, rows_added, output.is_in_place());
         let trained = learn(log, plan, newest(arguments), terminal)?;
+        let _lock = output.lock_to_write(terminal)?;
         output.check_unchanged(&model)?;
         trained.write(output.path(), terminal)?;
-        let told = json!({ "rows_before": rows_before, "rows_added": rows_added });
+        let told =
+            json!({ "rows_before": rows_before, "rows_added": rows_added, "rows_already_there": rows_again });
         let (added, before) = (table::count(rows_added), table::count(rows_before));
         trained.report(output.path(), arguments.json, told, &format!("added {added} rows to {before}\n"))
     };
@@ -148,6 +160,8 @@ fn check_training(arguments: &TrainArguments, choice: &Choice) -> anyhow::Result
 pub(super) struct Trained {
     model: Model,
     seconds: f64,
+    /// Whether it is another model than its file holds.
+    is_new: bool,
 }
 
 /// Learns from a log, whose rows are not kept beside the histories.
@@ -190,13 +204,13 @@ pub(super) fn learn(
     if with_statistics {
         model.keep_statistics(histories);
     }
-    Ok(Trained { model, seconds })
+    Ok(Trained { model, seconds, is_new: true })
 }
 
 impl Trained {
     /// A model that is what it should be already.
     pub(super) fn unchanged(model: Model) -> Self {
-        Trained { model, seconds: 0.0 }
+        Trained { model, seconds: 0.0, is_new: false }
     }
 
     /// Writes the model and says what its file holds about users.
@@ -211,7 +225,7 @@ impl Trained {
 
     /// Says what was trained, after what else there is to tell: as JSON, or in words.
     pub(super) fn report(&self, output: &Path, json: bool, more: Value, words: &str) -> anyhow::Result<()> {
-        let Trained { model, seconds } = self;
+        let Trained { model, seconds, is_new } = self;
         let bytes = fs::metadata(output)?.len();
         if json {
             let mut report = json!({
@@ -226,8 +240,12 @@ impl Trained {
             }
             return table::print_json(&report);
         }
-        tracing::info!("trained in {seconds:.2} s");
-        table::print(&format!("{words}{}", describe(model, output, bytes)))
+        if *is_new {
+            tracing::info!("trained in {seconds:.2} s");
+        }
+        let (file, size) = (escape::path(output), table::bytes(bytes));
+        let ending = if *is_new { format!("written to {file}") } else { format!("{file} is left as it is") };
+        table::print(&format!("{words}{}\n{ending} ({size})", describe(model)))
     }
 }
 
@@ -381,7 +399,7 @@ fn describe_learned(model: &Model) -> Option<String> {
     Some(format!("{source}: {}", keys.join(", ")))
 }
 
-fn describe(model: &Model, output: &Path, bytes: u64) -> String {
+fn describe(model: &Model) -> String {
     let manifest = model.manifest();
     let dataset = &manifest.dataset;
     let mut text = format!(
@@ -410,6 +428,5 @@ fn describe(model: &Model, output: &Path, bytes: u64) -> String {
             text.push_str(&format!("best after iteration {best}, so trained for as many"));
         }
     }
-    text.push_str(&format!("\nwritten to {} ({})", escape::path(output), table::bytes(bytes)));
     text
 }

@@ -132,6 +132,12 @@ pub enum ReproduceError {
     /// Another process fills cells in this folder.
     #[error("{}: another process is working here; wait for it, or choose another folder", .0.display())]
     Busy(PathBuf),
+    /// A file is in the place of a cell that is none, and it would be lost.
+    #[error(
+        "{}: this file is not of a cell that satf wrote, and would be lost; hint: move it, or choose another folder",
+        .0.display()
+    )]
+    Foreign(PathBuf),
     /// A cell cannot be kept.
     #[error("{}: cannot be saved; cells done before it are safe, and the same request continues from there", path.display())]
     Keep {

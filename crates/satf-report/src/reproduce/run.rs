@@ -99,7 +99,7 @@ fn fill<'a>(
 ) -> Result<(Filled<'a>, Vec<String>), ReproduceError> {
     let mut cells: Filled<'a> = Vec::new();
     for planned in planned {
-        let kept = store.find(&planned.name, &planned.question.asked());
+        let kept = store.find(&planned.name, &planned.question.asked())?;
         cells.push((planned, kept));
     }
     let mut failed = Vec::new();

@@ -1,7 +1,8 @@
 //! What was done is kept: one file per finished cell, whole or not at all.
 //!
 //! A cell's name is for people; what decides whether it still holds is the identity in it, a hash of everything its result
-//! depends on. A cell that is damaged, or that is the answer to another question, is done again.
+//! depends on. A cell that is damaged, or that is the answer to another question, is done again. A file that does not begin as a cell does
+//! is somebody's own, and is not written over.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -27,6 +28,8 @@ const LOCK: &str = ".lock";
 pub(crate) struct Store {
     folder: PathBuf,
     made: NewFolder,
+    /// Whether the lock was not there before.
+    is_lock_new: bool,
     /// Keeps other processes out until it is dropped, or the process ends.
     _lock: File,
 }
@@ -59,6 +62,7 @@ impl Store {
         };
         let made = NewFolder::make(&folder).map_err(unusable(&folder, "cannot create the folder"))?;
         let path = folder.join(LOCK);
+        let is_lock_new = !path.exists();
         let lock = OpenOptions::new()
             .write(true)
             .create(true)
@@ -68,18 +72,24 @@ impl Store {
         match lock.try_lock() {
             Ok(()) => {
                 remove_torn(&folder);
-                Ok(Store { folder, made, _lock: lock })
+                Ok(Store { folder, made, is_lock_new, _lock: lock })
             }
             Err(TryLockError::WouldBlock) => Err(ReproduceError::Busy(folder)),
             Err(TryLockError::Error(error)) => Err(unusable(&path, "cannot lock")(error)),
         }
     }
 
-    /// Leaves nothing behind if no cell was begun.
+    /// Leaves nothing behind if no cell was begun: what else is here is somebody's own.
     pub(crate) fn leave(&self) {
-        let is_lock =
-            |entry: std::io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == LOCK);
-        if fs::read_dir(&self.folder).is_ok_and(|mut entries| entries.all(is_lock)) {
+        let is_ours = |entry: fs::DirEntry| {
+            let is_cell =
+                || fs::read(entry.path()).is_ok_and(|text| !text.is_empty() && begins_as_a_cell(&text));
+            entry.file_name() == CHECKPOINTS || (entry.file_name() != LOCK && is_cell())
+        };
+        let mut entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let is_used = entries.any(is_ours);
+        let is_alone = fs::read_dir(&self.folder).is_ok_and(|entries| entries.count() == 1);
+        if !is_used && (self.is_lock_new || is_alone) {
             // Without it nobody waits for us, and nothing is here to be guarded.
             let _ = fs::remove_file(self.folder.join(LOCK));
             self.made.remove_if_empty();
@@ -102,20 +112,27 @@ impl Store {
         let _ = fs::remove_dir(self.folder.join(CHECKPOINTS));
     }
 
-    /// The cell `name`, if it is there, whole, and the answer to what is asked now.
-    pub(crate) fn find<T: DeserializeOwned>(&self, name: &str, asked: &Value) -> Option<Cell<T>> {
+    /// The cell `name`, if it is there, whole, and the answer to what is asked now. An error if something else is in its place.
+    pub(crate) fn find<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        asked: &Value,
+    ) -> Result<Option<Cell<T>>, ReproduceError> {
         let path = self.path(name);
         let text = match fs::read(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
                 tracing::warn!("{}: {error}; it is computed again", path.display());
-                return None;
+                return Ok(None);
             }
         };
+        if !begins_as_a_cell(&text) {
+            return Err(ReproduceError::Foreign(path));
+        }
         // The identity comes before the result: a cell of another question need not have a result we can read.
         let cell = serde_json::from_slice::<CellFile<Value>>(&text);
-        match cell {
+        Ok(match cell {
             Ok(cell) if cell.format != FORMAT || cell.identity != identity(asked) => {
                 tracing::debug!(
                     "{}: was made from other data, settings or release; it is computed again",
@@ -128,7 +145,7 @@ impl Store {
                 Err(error) => damaged(&path, &error),
             },
             Err(error) => damaged(&path, &error),
-        }
+        })
     }
 
     /// Keeps a cell. It is safely on disk when this returns, and is returned as it will be read back.
@@ -154,10 +171,30 @@ fn write_cell<T: Serialize + DeserializeOwned>(path: &Path, cell: &CellFile<T>) 
     Ok(serde_json::from_str(&text)?)
 }
 
+/// Whether a text is that of a cell, or of one that was cut short: nothing of a cell is lost that cannot be computed again.
+fn begins_as_a_cell(text: &[u8]) -> bool {
+    let parts = [&b"{"[..], b"\"format\"", b":"];
+    let mut rest = text.trim_ascii_start();
+    for part in parts {
+        match rest.strip_prefix(part) {
+            Some(after) => rest = after.trim_ascii_start(),
+            None => return part.starts_with(rest),
+        }
+    }
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let after = rest[digits..].trim_ascii_start();
+    let identity = b",\"identity\"";
+    let after: Vec<u8> =
+        after.iter().filter(|byte| !byte.is_ascii_whitespace()).take(identity.len()).copied().collect();
+    (digits > 0 || rest.is_empty()) && identity.starts_with(&after)
+}
+
 /// Temporary files of a process that was killed while it wrote. Nobody else writes here as long as the lock is held.
 fn remove_torn(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(".satf-") {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(".satf-") && name.ends_with(".tmp") {
             // It only takes room.
             let _ = fs::remove_file(entry.path());
         }
@@ -180,25 +217,55 @@ mod tests {
 
     use super::*;
 
+    fn find<T: DeserializeOwned>(store: &Store, name: &str, asked: &Value) -> Option<Cell<T>> {
+        store.find(name, asked).unwrap()
+    }
+
     #[test]
     fn a_cell_is_found_as_long_as_the_question_is_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let asked = json!({ "rank": 5, "scaling": 0.1 + 0.2 });
-        assert!(store.find::<f64>("a", &asked).is_none());
+        assert!(find::<f64>(&store, "a", &asked).is_none());
         let kept = store.keep("a", &asked, 0.1f64 + 0.7, 2.5).unwrap();
-        let found = store.find::<f64>("a", &asked).unwrap();
+        let found = find::<f64>(&store, "a", &asked).unwrap();
         assert_eq!(found.result.to_bits(), kept.result.to_bits());
         assert_eq!(found.seconds.to_bits(), kept.seconds.to_bits());
-        assert!(store.find::<f64>("a", &json!({ "rank": 6 })).is_none());
-        assert!(store.find::<f64>("b", &asked).is_none());
+        assert!(find::<f64>(&store, "a", &json!({ "rank": 6 })).is_none());
+        assert!(find::<f64>(&store, "b", &asked).is_none());
         // A result of another shape, torn and empty files.
-        assert!(store.find::<Vec<u8>>("a", &asked).is_none());
+        assert!(find::<Vec<u8>>(&store, "a", &asked).is_none());
         let text = fs::read(store.path("a")).unwrap();
-        for length in [0, 1, text.len() / 2, text.len() - 3] {
+        for length in 0..text.len() - 2 {
             fs::write(store.path("a"), &text[..length]).unwrap();
-            assert!(store.find::<f64>("a", &asked).is_none(), "{length}");
+            assert!(find::<f64>(&store, "a", &asked).is_none(), "{length}");
         }
+        // Of an older or a newer release.
+        fs::write(store.path("a"), "{\"format\":12, \"identity\": \"x\", \"other\": 1}").unwrap();
+        assert!(find::<f64>(&store, "a", &asked).is_none());
+    }
+
+    #[test]
+    fn what_is_not_a_cell_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("cells")).unwrap();
+        let (path, lock) = (folder.path().join("cells/a.json"), folder.path().join("cells/.lock"));
+        for text in
+            ["precious", "{}", "[1]", "{\"format\": \"x\"}", "{\"format\": 1, \"name\": \"ann\"}", "1"]
+        {
+            fs::write(&path, text).unwrap();
+            let store = Store::open(folder.path()).unwrap();
+            let error = store.find::<f64>("a", &json!(1)).err().unwrap().to_string();
+            assert!(error.contains("a.json") && error.contains("hint: "), "{text}: {error}");
+            store.leave();
+            assert!(!lock.exists() && fs::read_to_string(&path).unwrap() == text, "{text}");
+        }
+        // A lock stays where cells are.
+        fs::remove_file(&path).unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        store.keep("b", &json!(1), 1.0, 1.0).unwrap();
+        store.leave();
+        assert!(lock.exists());
     }
 
     #[test]

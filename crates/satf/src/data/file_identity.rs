@@ -58,6 +58,14 @@ impl FileIdentity {
     }
 }
 
+impl FileIdentity {
+    /// The place that a path names: its folder and the name in it, links followed. Unlike for [`FileIdentity::of`], two names of one file
+    /// (hard links) are two places: whoever replaces the file at one of them leaves the other.
+    pub fn of_place(path: &Path) -> io::Result<Self> {
+        FileIdentity::of_new(path)
+    }
+}
+
 #[cfg(unix)]
 impl FileIdentity {
     #[allow(clippy::unnecessary_wraps, reason = "other systems may fail here")]
@@ -116,5 +124,11 @@ mod tests {
         assert!(same("deep/new", "folder/new") && same("unmade", "deep/new"));
         assert!(!same("deep/new", "new") && !same("deep/new", "deep/newer"));
         assert!(FileIdentity::of(&at("nowhere/new")).is_err());
+        // Places: symbolic links lead to one, hard links are others.
+        let place = |name: &str| FileIdentity::of_place(&at(name)).unwrap();
+        for name in ["deep/link", "folder/link", "./deep/../log"] {
+            assert_eq!(place("log"), place(name), "{name}");
+        }
+        assert_ne!(place("log"), place("hard"));
     }
 }

@@ -1,6 +1,10 @@
 //! Logs put together, and logs without some of their events.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
+
+use hashbrown::HashSet;
+use rayon::prelude::*;
 
 use super::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
 
@@ -36,6 +40,30 @@ impl Interactions {
         Ok(Interactions { users: Arc::new(users), items: Arc::new(items), rows, clock: self.clock })
     }
 
+    /// How many of the rows from `first` on are there before it already. In a log with times these are rows with the same user, item and
+    /// time. Without times it is all of them or none: all if the later rows of every user repeat, in their order, the end of what the
+    /// user has before them.
+    pub fn rows_repeated_from(&self, first: usize) -> usize {
+        let (before, after) = self.rows.split_at(first.min(self.rows.len()));
+        if self.clock == Clock::RowOrder {
+            return if repeats_the_ends(before, after) { after.len() } else { 0 };
+        }
+        // Numbers of rows take a quarter of what rows do.
+        let key = |row: &Interaction| (row.user, row.item, row.time);
+        let key_of = |at: u32| key(&after[at as usize]);
+        let mut order: Vec<u32> = (0..after.len() as u32).collect();
+        order.par_sort_unstable_by_key(|&at| key_of(at));
+        let mut is_repeated = vec![false; order.len()];
+        for row in before {
+            let mut place = order.partition_point(|&at| key_of(at) < key(row));
+            while place < order.len() && !is_repeated[place] && key_of(order[place]) == key(row) {
+                is_repeated[place] = true;
+                place += 1;
+            }
+        }
+        is_repeated.iter().filter(|is_repeated| **is_repeated).count()
+    }
+
     /// The log without the events for which `is_gone` holds, as if they had never been in its files: where times are row numbers
     /// without gaps, they are so again.
     #[must_use]
@@ -50,6 +78,26 @@ impl Interactions {
         }
         left
     }
+}
+
+/// Whether the later rows of every user are, in their order, the last of the user's earlier ones.
+fn repeats_the_ends(before: &[Interaction], after: &[Interaction]) -> bool {
+    let users: HashSet<UserIndex> = after.iter().map(|row| row.user).collect();
+    // Numbers of rows, user by user and the newest first.
+    let newest_first = |rows: &[Interaction]| {
+        let is_of_them = |at: &u32| users.contains(&rows[*at as usize].user);
+        let mut order: Vec<u32> = (0..rows.len() as u32).filter(is_of_them).collect();
+        order.par_sort_unstable_by_key(|&at| (rows[at as usize].user, Reverse(rows[at as usize].time)));
+        order
+    };
+    let (earlier, later) = (newest_first(before), newest_first(after));
+    later.chunk_by(|&one, &other| after[one as usize].user == after[other as usize].user).all(|later| {
+        let user = after[later[0] as usize].user;
+        let first = earlier.partition_point(|&at| before[at as usize].user < user);
+        let earlier = earlier[first..].iter().map(|&at| before[at as usize]);
+        let mut earlier = earlier.take_while(|row| row.user == user);
+        later.iter().all(|&at| earlier.next().is_some_and(|row| row.item == after[at as usize].item))
+    })
 }
 
 /// Whether times are the numbers from 0 on, each once.
@@ -102,6 +150,47 @@ mod tests {
         assert_eq!(log(&texts).joined(&log(&numbers)).unwrap(), log(&[texts, numbers].concat()));
         let joined = log(&numbers).joined(&log(&texts)).unwrap();
         assert_eq!(**joined.users(), Ids::Texts(vec!["7".into(), "x".into()]));
+    }
+
+    #[test]
+    fn rows_that_are_added_twice_are_counted() {
+        let one = [("a", "x", 1), ("a", "y", 2), ("b", "x", 1)];
+        for (more, count) in [
+            (vec![], 0),
+            (vec![("a", "y", 2)], 1),
+            (vec![("a", "y", 3), ("c", "x", 1)], 0),
+            (one.to_vec(), 3),
+            ([&one[..2], &one[..1], &[("a", "z", 1)]].concat(), 3),
+        ] {
+            let both = log(&one).joined(&log(&[&more[..], &[("new", "x", 0)]].concat())).unwrap();
+            assert_eq!(both.rows_repeated_from(3), count, "{more:?}");
+        }
+        assert_eq!(log(&one).rows_repeated_from(9), 0);
+    }
+
+    #[test]
+    fn rows_without_times_are_repeated_if_all_histories_end_so() {
+        let ordered = |events: &[(u32, u32)]| {
+            let rows = events.iter().zip(0..).map(|(&(user, item), time)| Interaction {
+                user: UserIndex(user),
+                item: ItemIndex(item),
+                time: Timestamp(time),
+            });
+            let ids = || Ids::Integers((0..4).collect());
+            Interactions::from_indexed(ids(), ids(), rows.collect(), Clock::RowOrder)
+        };
+        let old = [(0, 1), (1, 3), (0, 2), (1, 1), (0, 3)];
+        for (new, count) in [
+            (vec![(0, 2), (1, 1), (0, 3)], 3),
+            (vec![(0, 3)], 1),
+            (vec![(0, 3), (0, 2)], 0),
+            (vec![(0, 3), (2, 1)], 0),
+            (vec![(1, 0), (1, 3), (1, 1)], 0),
+            (old.to_vec(), 5),
+        ] {
+            let all = ordered(&[&old[..], &new].concat());
+            assert_eq!(all.rows_repeated_from(old.len()), count, "{new:?}");
+        }
     }
 
     #[test]

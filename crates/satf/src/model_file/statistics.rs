@@ -72,8 +72,9 @@ impl StoredEvents {
         StoredTensor { kind: tensor.kind, shape: tensor.shape.clone(), bytes }
     }
 
-    /// The events, for a catalogue of items. Nothing in the file is believed.
-    fn log(&self, kept: &KeptEvents, catalog: &Arc<Ids>) -> Result<Interactions, StatisticsError> {
+    /// The arrays, for items that occur so often. Nothing in the file is believed.
+    fn checked(&self, kept: &KeptEvents, counts: &[u32]) -> Result<CheckedEvents, StatisticsError> {
+        let num_items = counts.len();
         let ends = self.tensors.first().zip(self.tensors.last());
         let all = ends.map_or(0..0, |(first, last)| first.range.start..last.range.end);
         let mut hasher = blake3::Hasher::new();
@@ -81,7 +82,7 @@ impl StoredEvents {
             return Err(StatisticsError::Checksum);
         }
         let tensors = self.tensors.iter().map(|tensor| (tensor.name.to_owned(), self.view(tensor)));
-        let tensors = StoredTensors::new(tensors.collect()).within(&self.file).with_num_items(catalog.len());
+        let tensors = StoredTensors::new(tensors.collect()).within(&self.file).with_num_items(num_items);
         let users = catalog::restore(&USERS, &tensors)?;
         let items: Array<u32> = tensors.array(ITEMS, &[None])?;
         if items.len() > MOST_EVENTS {
@@ -90,8 +91,8 @@ impl StoredEvents {
         }
         let offsets = tensors.offsets(OFFSETS, Some(users.len()), items.len())?;
         let times: Array<i64> = tensors.array(TIMES, &[Some(items.len())])?;
-        if let Some(at) = items.par_iter().position_first(|&item| item as usize >= catalog.len()) {
-            let expected = format!("items below {}", catalog.len());
+        if let Some(at) = items.par_iter().position_first(|&item| item as usize >= num_items) {
+            let expected = format!("items below {num_items}");
             return Err(TensorError::new(ITEMS, format!("item {} at place {at}", items[at]), expected).into());
         }
         let possible = if kept.has_times { EARLIEST..=LATEST } else { 0..=i64::MAX - 1 };
@@ -99,23 +100,72 @@ impl StoredEvents {
             let found = format!("{} at place {at}", times[at]);
             return Err(TensorError::new(TIMES, found, "times that a log may have").into());
         }
-        let mut rows = Vec::with_capacity(items.len());
         for (user, ends) in offsets.windows(2).enumerate() {
-            let range = ends[0] as usize..ends[1] as usize;
-            if !times[range.clone()].is_sorted() {
+            if ends[0] == ends[1] {
+                let found = format!("no event of user {user}");
+                return Err(TensorError::new(OFFSETS, found, "at least one event of each user").into());
+            }
+            if !times[ends[0] as usize..ends[1] as usize].is_sorted() {
                 let found = format!("the events of user {user} out of order");
                 return Err(TensorError::new(TIMES, found, "the oldest event of each user first").into());
             }
-            let user = UserIndex(user as u32);
-            rows.extend(range.map(|at| Interaction {
+        }
+        let checked = CheckedEvents { users, items, offsets, times };
+        checked.compare(kept, counts)?;
+        Ok(checked)
+    }
+
+    /// The events as a log.
+    fn log(
+        &self,
+        kept: &KeptEvents,
+        catalog: &Arc<Ids>,
+        counts: &[u32],
+    ) -> Result<Interactions, StatisticsError> {
+        let CheckedEvents { users, items, offsets, times } = self.checked(kept, counts)?;
+        let mut rows = Vec::with_capacity(items.len());
+        for (user, ends) in (0..).map(UserIndex).zip(offsets.windows(2)) {
+            rows.extend((ends[0] as usize..ends[1] as usize).map(|at| Interaction {
                 user,
                 item: ItemIndex(items[at]),
                 time: Timestamp(times[at]),
             }));
         }
         let clock = if kept.has_times { Clock::Calendar } else { Clock::RowOrder };
-        // Users and items without events are left out. How ties are ordered is not read but follows from the events.
+        // How ties are ordered is not read but follows from the events.
         Ok(Interactions::from_indexed(users, Arc::clone(catalog), rows, clock))
+    }
+}
+
+/// The arrays of events, each of them possible.
+struct CheckedEvents {
+    users: Ids,
+    items: Array<u32>,
+    offsets: Array<u64>,
+    times: Array<i64>,
+}
+
+impl CheckedEvents {
+    /// An error if the rest of the file says something else of these events.
+    fn compare(&self, kept: &KeptEvents, counts: &[u32]) -> Result<(), TensorError> {
+        for (name, found, told, what) in [
+            (ITEMS, self.items.len(), kept.events, "events"),
+            (OFFSETS, self.users.len(), kept.users, "users"),
+        ] {
+            if found != told {
+                let expected = format!("{told} as in the manifest");
+                return Err(TensorError::new(name, format!("{found} {what}"), expected));
+            }
+        }
+        let mut found = vec![0u32; counts.len()];
+        self.items.iter().for_each(|&item| found[item as usize] += 1);
+        match found.iter().zip(counts).position(|(found, told)| found != told) {
+            None => Ok(()),
+            Some(item) => {
+                let expected = format!("{} as in item_counts", counts[item]);
+                Err(TensorError::new(ITEMS, format!("{} events of item {item}", found[item]), expected))
+            }
+        }
     }
 }
 
@@ -150,10 +200,24 @@ impl Events {
     }
 
     /// The events as a log.
-    pub(crate) fn log(&self, kept: &KeptEvents, catalog: &Arc<Ids>) -> Result<Interactions, StatisticsError> {
+    pub(crate) fn log(
+        &self,
+        kept: &KeptEvents,
+        catalog: &Arc<Ids>,
+        counts: &[u32],
+    ) -> Result<Interactions, StatisticsError> {
         match self {
             Events::Here(histories) => Ok(histories.to_log()),
-            Events::InFile(stored) => stored.log(kept, catalog),
+            Events::InFile(stored) => stored.log(kept, catalog, counts),
+            Events::Elsewhere => Err(StatisticsError::NotLoaded),
+        }
+    }
+
+    /// An error if the events are not what was written, or not what the rest of the file says of them.
+    pub(crate) fn check(&self, kept: &KeptEvents, counts: &[u32]) -> Result<(), StatisticsError> {
+        match self {
+            Events::Here(_) => Ok(()),
+            Events::InFile(stored) => stored.checked(kept, counts).map(drop),
             Events::Elsewhere => Err(StatisticsError::NotLoaded),
         }
     }

@@ -62,8 +62,17 @@ impl Model {
     /// The events that it learned from, user by user.
     pub fn log(&self) -> Result<Interactions, StatisticsError> {
         match (&self.events, &self.manifest.statistics) {
-            (Some(events), Some(kept)) => events.log(kept, self.catalog()),
+            (Some(events), Some(kept)) => events.log(kept, self.catalog(), self.item_counts()),
             _ => Err(StatisticsError::None),
+        }
+    }
+
+    /// An error if it holds the events that it learned from, and they are not what was written, or contradict the rest of its file.
+    /// [`Model::load`] does not look at them: who only recommends has no use for them.
+    pub fn check_statistics(&self) -> Result<(), StatisticsError> {
+        match (&self.events, &self.manifest.statistics) {
+            (Some(events), Some(kept)) => events.check(kept, self.item_counts()),
+            _ => Ok(()),
         }
     }
 

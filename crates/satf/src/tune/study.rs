@@ -69,17 +69,14 @@ pub struct Study {
 impl Study {
     /// Opens the study of `asked` in `folder`, or begins it. A study of something else is refused.
     pub fn open(folder: &Path, asked: &Value, limits: Limits) -> Result<Study, TuneError> {
+        // A folder that is somebody else's is left as it is, without a lock in it.
+        if folder.is_dir() {
+            find(folder, asked)?;
+        }
         fs::create_dir_all(folder).map_err(TuneError::file(folder, "create the study folder"))?;
         let lock = lock(folder)?;
-        let known = read_study(folder)?;
-        if let Some(study) = &known {
-            let differences = differences(&study.asked, asked);
-            if !differences.is_empty() {
-                return Err(TuneError::OtherStudy { folder: folder.to_owned(), differences });
-            }
-        } else {
-            refuse_strangers(folder)?;
-        }
+        // Now that nobody else writes.
+        let known = find(folder, asked)?;
         if known.is_none_or(|study| study.limits != limits) {
             write_study(folder, asked, limits)?;
         }
@@ -267,6 +264,19 @@ pub(super) fn seconds_left(limits: &Limits, done: usize, elapsed: f64) -> Option
     Some(limits.time_budget_seconds.map_or(rest, |budget| rest.min((budget - elapsed).max(0.0))))
 }
 
+/// The study in a folder, if there is one. An error if it is of something else, or if the folder is.
+fn find(folder: &Path, asked: &Value) -> Result<Option<StudyFile>, TuneError> {
+    let Some(study) = read_study(folder)? else {
+        refuse_strangers(folder)?;
+        return Ok(None);
+    };
+    let differences = differences(&study.asked, asked);
+    if !differences.is_empty() {
+        return Err(TuneError::OtherStudy { folder: folder.to_owned(), differences });
+    }
+    Ok(Some(study))
+}
+
 fn lock(folder: &Path) -> Result<File, TuneError> {
     let path = folder.join(LOCK);
     let mut options = OpenOptions::new();
@@ -298,7 +308,7 @@ fn refuse_strangers(folder: &Path) -> Result<(), TuneError> {
     for entry in entries {
         let name = entry.map_err(TuneError::file(folder, "list the folder"))?.file_name();
         let name = name.to_string_lossy();
-        let ours = name == LOCK || name.starts_with(".satf-");
+        let ours = name == LOCK || (name.starts_with(".satf-") && name.ends_with(".tmp"));
         if !ours {
             return Err(TuneError::damaged(folder, Damage::Stranger(name.into_owned())));
         }
@@ -510,6 +520,19 @@ mod tests {
         fs::write(folder.path().join("thesis.tex"), "precious").unwrap();
         let message = open(folder.path()).unwrap_err().to_string();
         assert!(message.contains("thesis.tex"), "{message}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left in it");
+        // So is one whose study.json is of another program.
+        fs::remove_file(folder.path().join("thesis.tex")).unwrap();
+        for text in [
+            "{}",
+            "not JSON",
+            "{\"format\": 1, \"asked\": {\"model\": \"y\"}, \"limits\": {\"trials\": 1, \"jobs\": 1}}",
+        ] {
+            fs::write(folder.path().join(STUDY), text).unwrap();
+            open(folder.path()).unwrap_err();
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{text}");
+        }
+        fs::remove_file(folder.path().join(STUDY)).unwrap();
         assert!(Status::read(folder.path()).unwrap_err().to_string().contains("no study here"));
     }
 }

@@ -356,14 +356,13 @@ pub(super) fn no_temporary_file(needed: u64, source: io::Error) -> ModelError {
     ModelError::TemporaryFile { model: DSatfConfig::NAME, folder: std::env::temp_dir(), needed, source }
 }
 
-/// The most pairs there can be: what stands near each other, both ways, at most every two items.
-pub(super) fn most_pairs(histories: &Histories, window: usize) -> u64 {
+/// How often items stand near each other, both ways.
+pub(super) fn num_occurrences(histories: &Histories, window: usize) -> u64 {
     let near = |&(len, count): &(usize, u64)| {
         let (len, window) = (len as u64, window.min(len) as u64);
         // The first positions have fewer before them.
         count * (window * len - window * (window + 1) / 2)
     };
     let occurrences: u64 = histories.lengths().iter().map(near).sum();
-    let items = histories.num_items() as u64;
-    occurrences.saturating_mul(2).min(items.saturating_mul(items))
+    occurrences.saturating_mul(2)
 }

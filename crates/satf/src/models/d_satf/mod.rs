@@ -27,9 +27,9 @@ use toml::Table;
 
 use self::core::{ItemSpace, NormalEquations, second_moments};
 use self::memory::MemoryParams;
-use self::needs::Needs;
+use self::needs::{Learned, Needs};
 use self::recommender::DSatf;
-use self::rehearsal::{rehearse, rehearse_balance};
+use self::rehearsal::{LARGE_CATALOGUE, rehearse, rehearse_balance};
 use self::trend::Trend;
 use super::item_rows::ItemRows;
 use super::pure_svd::{check_rank, default_rank, rough_item_space, warn_of_rank};
@@ -187,23 +187,36 @@ impl DSatfConfig {
 
     /// An error if even what has to be in memory takes more than allowed. Pairs have not: they may be in temporary files.
     fn check_memory(&self, histories: &Histories) -> Result<(), ModelError> {
-        let (has_core, is_rehearsed) = (self.balance != Some(0.0), !self.learned_keys().is_empty());
-        let needs = self.needs(histories);
-        let (needed, allowed) = (needs.least(has_core, is_rehearsed), self.allowed_bytes());
+        let learned = Learned {
+            core: self.balance != Some(0.0),
+            keys: self.learned_keys().iter().any(|key| *key != BALANCE),
+            balance: self.balance.is_none() && histories.num_items() > LARGE_CATALOGUE,
+        };
+        let (needs, allowed) = (self.needs(histories), self.allowed_bytes());
+        let needed = needs.least(learned);
         if needed <= allowed {
             return Ok(());
         }
+        let without_core = Learned { core: false, balance: false, ..learned };
+        // Only what would help is proposed.
+        let hint = if needs.least(without_core) <= allowed {
+            "lower rank, leave the core out (balance = 0), or raise memory_bytes"
+        } else if needs.least(Learned { keys: false, ..without_core }) <= allowed {
+            "leave the core out (balance = 0) and give all keys that are learned from the log, or raise memory_bytes"
+        } else {
+            "raise memory_bytes"
+        };
         let (rows, items) = (histories.num_rows(), histories.num_items());
         let core = format!(", and {items} x {} item factors", self.rank_on(histories));
         Err(ModelError::Memory {
             model: Self::NAME,
             what: format!(
                 "{rows} rows and rows of pairs of {items} items{}",
-                if has_core { &core } else { "" }
+                if learned.core { &core } else { "" }
             ),
             needed,
             allowed,
-            hint: "lower rank, leave the core out (balance = 0), or raise memory_bytes",
+            hint,
         })
     }
 

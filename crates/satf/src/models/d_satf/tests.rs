@@ -471,9 +471,9 @@ fn there_are_never_more_pairs_than_said() {
     for window in [1, 3, 7, 50] {
         let memory = memory_of(&plain(window), &log);
         let pairs: usize = (0..40).map(|item| memory.row(ItemIndex(item)).0.len()).sum();
-        assert!(pairs as u64 <= memory::most_pairs(&log, window), "{pairs} pairs within {window}");
+        assert!(pairs as u64 <= memory::num_occurrences(&log, window), "{pairs} pairs within {window}");
     }
-    assert_eq!(memory::most_pairs(&histories(9, &[vec![(0, 0), (1, 1), (2, 2), (3, 3)]]), 2), 10);
+    assert_eq!(memory::num_occurrences(&histories(9, &[vec![(0, 0), (1, 1), (2, 2), (3, 3)]]), 2), 10);
 }
 
 #[test]

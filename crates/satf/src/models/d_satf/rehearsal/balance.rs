@@ -22,6 +22,10 @@ const EVENTS_AT_ONCE: usize = 64;
 const MOST_PAIRS: u64 = 6_000_000;
 const MOST_ROWS: usize = 400_000;
 
+/// Most rows of a sample, and most pairs of it, both ways: some users have more rows than others.
+pub(in super::super) const MOST_SAMPLED_ROWS: usize = MOST_ROWS / 4 * 5;
+pub(in super::super) const MOST_SAMPLED_PAIRS: u64 = MOST_PAIRS / 4 * 5 * 2;
+
 /// Shares of the core in a score that are tried.
 const BALANCES: [f64; 5] = [0.0, 0.1, 0.25, 0.4, 0.5];
 
@@ -31,7 +35,7 @@ const FIRST: usize = 2;
 
 /// In a larger catalogue a core makes a recommendation several times as costly, and has to show that it is worth it. In a smaller one it
 /// was worth it on every log tried, by more than some thousand events of a single log can tell.
-const LARGE_CATALOGUE: usize = 20_000;
+pub(in super::super) const LARGE_CATALOGUE: usize = 20_000;
 
 /// The share of the core in a score. In a large catalogue a core and a memory of the past, which `fit` learns, predict the newest events:
 /// the core is left out unless it is better than none by more than the standard error of the mean difference, and another share takes

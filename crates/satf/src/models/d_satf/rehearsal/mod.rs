@@ -29,7 +29,7 @@ use crate::models::{LagWeights, ModelError};
 use crate::monitor::{Monitor, OnlyCancels, check_cancelled};
 use crate::prepare::{Histories, History};
 
-pub(super) use balance::rehearse_balance;
+pub(super) use balance::{LARGE_CATALOGUE, MOST_SAMPLED_PAIRS, MOST_SAMPLED_ROWS, rehearse_balance};
 
 /// Most events that are predicted.
 const MOST_EVENTS: usize = 8000;
@@ -44,7 +44,10 @@ const MOST_SUMS: usize = 50_000_000;
 const MOST_PAIRS: usize = 6_000_000;
 
 /// Most pairs of an item that are kept to rehearse on, the strongest.
-const MOST_PAIRS_A_ROW: usize = 200;
+pub(super) const MOST_PAIRS_A_ROW: usize = 200;
+
+/// Most items whose pairs are kept to rehearse on.
+pub(super) const MOST_SOURCES: usize = MOST_EVENTS * MOST_ITEMS;
 
 /// Candidates that are scored at a time.
 const LANES: usize = 8;
