@@ -85,9 +85,9 @@ fn check_answers(report: &LoadReport, address: SocketAddr) -> anyhow::Result<()>
     }
     let first = report.first_errors.first().map_or("no answer came in time", String::as_str);
     bail!(
-        "{address}: none of {} requests was answered: {}; hint: satf serve --check says whether a server can start, and the server's own \
+        "{address}: none of {} was answered: {}; hint: satf serve --check says whether a server can start, and the server's own \
          log what it refuses",
-        table::count(report.due as usize),
+        table::counted(report.due as usize, "request"),
         escape::value(first)
     );
 }

@@ -129,13 +129,12 @@ fn evaluate(
         let errors = run.evaluation.report();
         let errors = table::error_note(errors.iter().map(|(_, estimate)| estimate));
         table::print(&format!(
-            "{}\n{notes}{} events of {} users scored; {} rows of unknown items dropped, {} first events of new users \
-             unscored{}",
+            "{}\n{notes}{} of {} scored; {} of unknown items dropped, {} of new users unscored{}",
             describe(outcomes.iter().map(Result::as_ref)),
-            table::count(counts.scored),
-            table::count(run.evaluation.num_users()),
-            table::count(counts.dropped_unknown_items),
-            table::count(counts.unscored_first),
+            table::counted(counts.scored, "event"),
+            table::counted(run.evaluation.num_users(), "user"),
+            table::counted(counts.dropped_unknown_items, "row"),
+            table::counted(counts.unscored_first, "first event"),
             errors.map(|note| format!("\n{note}")).unwrap_or_default(),
         ))?;
     }

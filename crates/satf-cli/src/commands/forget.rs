@@ -38,10 +38,10 @@ pub(crate) fn run(
     let left = log.without(|row| users.contains(&row.user.get()) || items.contains(&row.item.get()));
     let events = log.len() - left.len();
     let words = format!(
-        "forgot {} user(s) and {} item(s): {} events\n",
-        table::count(users.len()),
-        table::count(items.len()),
-        table::count(events)
+        "forgot {} and {}: {}\n",
+        table::counted(users.len(), "user"),
+        table::counted(items.len(), "item"),
+        table::counted(events, "event")
     );
     let told = json!({
         "forgotten_users": users.len(), "forgotten_items": items.len(), "forgotten_events": events,
@@ -107,11 +107,12 @@ fn find(known: &Known<'_>, lists: &[Listed]) -> anyhow::Result<HashSet<usize>> {
     }
     let named: Vec<String> = unknown.iter().take(NAMED).map(|id| known.name(id)).collect();
     let rest = unknown.len().saturating_sub(NAMED);
-    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    let more = if rest > 0 { format!(" and {} more", table::count(rest)) } else { String::new() };
     tracing::warn!(
-        "{option}: {} of {asked} {}s are unknown to the model: {}{more} (--strict makes that an error)",
-        unknown.len(),
-        known.what,
+        "{option}: {} of {} {} unknown to the model: {}{more} (--strict makes that an error)",
+        table::count(unknown.len()),
+        table::counted(asked, known.what),
+        table::agreeing(unknown.len(), "is", "are"),
         named.join(", ")
     );
     Ok(found)

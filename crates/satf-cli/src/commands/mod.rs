@@ -71,8 +71,8 @@ fn read_as(
     }
     if report.skipped_rows > 0 {
         tracing::warn!(
-            "skipped {} bad row(s); the first: {}",
-            report.skipped_rows,
+            "skipped {}; the first: {}",
+            table::counted(report.skipped_rows as usize, "bad row"),
             report.skipped_messages.first().map(|message| hints::skipped_row(message)).unwrap_or_default()
         );
     }
@@ -161,8 +161,9 @@ fn check_checkpoints<'m>(
 fn warn_of_finer_times(times: u64) {
     if times > 0 {
         tracing::warn!(
-            "{} time(s) are finer than a microsecond and are rounded to it; events of a user within one are ties",
-            table::count(times as usize)
+            "{} {} finer than a microsecond and rounded to it; events of a user within one are ties",
+            table::counted(times as usize, "time"),
+            table::agreeing(times as usize, "is", "are"),
         );
     }
 }

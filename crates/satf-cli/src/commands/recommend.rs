@@ -218,8 +218,8 @@ fn many(
     super::warn_of_finer_times(histories.finer_times());
     if histories.skipped_rows() > 0 {
         tracing::warn!(
-            "{} bad rows skipped; the first: {}",
-            table::count(histories.skipped_rows() as usize),
+            "skipped {}; the first: {}",
+            table::counted(histories.skipped_rows() as usize, "bad row"),
             histories
                 .skipped_messages()
                 .first()
@@ -285,27 +285,32 @@ fn write(
 fn tell(report: &StreamReport, arguments: &RecommendArguments) -> anyhow::Result<()> {
     // One history has named its unknown items already.
     if report.unknown_items > 0 && arguments.histories.is_some() {
+        let unknown = report.unknown_items as usize;
         tracing::warn!(
-            "{} items of histories are unknown and skipped",
-            table::count(report.unknown_items as usize)
+            "{} of histories {} unknown and skipped",
+            table::counted(unknown, "item"),
+            table::agreeing(unknown, "is", "are")
         );
     }
     if report.without_known_items > 0 {
         let got = match arguments.fallback {
-            FallbackArgument::Popular => "they got the most popular items",
-            FallbackArgument::None => "they got nothing; hint: --fallback popular",
+            FallbackArgument::Popular => "the most popular items",
+            FallbackArgument::None => "nothing; hint: --fallback popular",
         };
+        let histories = report.without_known_items as usize;
         tracing::warn!(
-            "{} histories have no known item: {got}",
-            table::count(report.without_known_items as usize)
+            "{} {} no known item: {} got {got}",
+            table::counted(histories, "history"),
+            table::agreeing(histories, "has", "have"),
+            table::agreeing(histories, "it", "they"),
         );
     }
     match &arguments.output {
         Some(_) if arguments.json => table::print_json(&json!(report)),
         Some(path) => table::print(&format!(
-            "{} histories, {} recommendations written to {}",
-            table::count(report.histories as usize),
-            table::count(report.recommendations as usize),
+            "{}, {} written to {}",
+            table::counted(report.histories as usize, "history"),
+            table::counted(report.recommendations as usize, "recommendation"),
             path.display()
         )),
         None => Ok(()),

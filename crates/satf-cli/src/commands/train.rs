@@ -117,8 +117,8 @@ fn update(
         output.check_unchanged(&model)?;
         trained.write(output.path(), terminal)?;
         let told = json!({ "rows_before": rows_before, "rows_added": rows_added });
-        let (added, before) = (table::count(rows_added), table::count(rows_before));
-        trained.report(output.path(), arguments.json, told, &format!("added {added} rows to {before}\n"))
+        let (added, before) = (table::counted(rows_added, "row"), table::count(rows_before));
+        trained.report(output.path(), arguments.json, told, &format!("added {added} to {before}\n"))
     };
     work().map_err(|error| terminal.explain_stop(error))
 }
@@ -349,17 +349,16 @@ fn validate(
 
 /// A file with more than sums in it wants to be guarded like the log.
 fn warn_of_user_data(model: &Model) {
-    let user_data = model.user_data();
-    match user_data {
+    match model.user_data() {
         UserData::None => {}
         UserData::Histories { .. } => tracing::warn!(
             "the file holds {}: anyone who knows part of a history can find the rest of it, so guard the file like the log; \
              other models keep nothing but sums over all users",
-            held_of_users(user_data)
+            held_of_users(model)
         ),
         UserData::Events { .. } => tracing::warn!(
             "the file holds {}, so guard it like the log; without --with-statistics it would not",
-            held_of_users(user_data)
+            held_of_users(model)
         ),
     }
 }
@@ -385,20 +384,20 @@ fn describe(model: &Model, output: &Path, bytes: u64) -> String {
     let manifest = model.manifest();
     let dataset = &manifest.dataset;
     let mut text = format!(
-        "{} learned from {} rows of {} users and {} items",
+        "{} learned from {} of {} and {}",
         manifest.model,
-        table::count(dataset.rows),
-        table::count(dataset.users),
-        table::count(dataset.items),
+        table::counted(dataset.rows, "row"),
+        table::counted(dataset.users, "user"),
+        table::counted(dataset.items, "item"),
     );
     if let Some(learned) = describe_learned(model) {
         text.push_str(&format!("\n{learned}"));
     }
     if let Some(validation) = &manifest.validation {
         text.push_str(&format!(
-            "\nbefore that, without the newest {}, it predicted {} events there:\n",
+            "\nbefore that, without the newest {}, it predicted {} there:\n",
             validation.held_back,
-            table::count(validation.events)
+            table::counted(validation.events, "event")
         ));
         for (metric, estimate) in &validation.metrics {
             text.push_str(&format!("  {metric} {}\n", table::estimate(estimate)));
