@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::experiment::{Failure, describe, to_json};
 use super::files::Files;
 use super::protocol;
-use super::settings::{check_given, configure};
+use super::settings::{configure, given_keys};
 use crate::args::EvaluateArguments;
 use crate::misuse::misuse;
 use crate::table;
@@ -26,14 +26,14 @@ pub(crate) fn run(
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
     inputs(arguments).check_distinct()?;
-    check_given(&arguments.models, arguments.protocol.seed, arguments.protocol.max_len)?;
+    let given = given_keys(&arguments.models, arguments.protocol.seed, arguments.protocol.max_len)?;
     let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
     let mut models = arguments.models.clone();
     if models.model.is_empty() && models.preset.is_empty() {
         models.model.push(DEFAULT_MODEL.to_owned());
     }
-    let choices = configure(&models, shared, registry)?;
+    let choices = configure(&models, given, shared, registry)?;
     check(arguments, &choices)?;
     let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
     evaluate(arguments, &protocol, choices, terminal).map_err(|error| terminal.explain_stop(error))

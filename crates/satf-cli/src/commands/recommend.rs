@@ -113,9 +113,7 @@ fn one(
         let hint = if falls_back { "these are the most popular ones" } else { "hint: --fallback popular" };
         tracing::warn!("no item of the history is known, so nothing can be recommended; {hint}");
     } else if answer.items.is_empty() {
-        tracing::warn!(
-            "nothing is left to recommend: every item is in the history, in --exclude, or not in --only; hint: --allow-seen"
-        );
+        tracing::warn!("{}", nothing_left(arguments));
     }
     if arguments.json {
         return table::print_json(&json!({
@@ -132,6 +130,21 @@ fn one(
         ""
     };
     table::print(&format!("{note}{shown}"))
+}
+
+/// Why nothing can be recommended, by what was asked for.
+fn nothing_left(arguments: &RecommendArguments) -> String {
+    let mut reasons = Vec::new();
+    // Alone the option lets everything of the history through.
+    let allows_all = matches!(arguments.allow_seen, Some(None));
+    reasons.extend((!allows_all).then_some("in the history"));
+    reasons.extend(arguments.exclude.as_ref().map(|_| "in --exclude"));
+    reasons.extend(arguments.only.as_ref().map(|_| "not in --only"));
+    let hint = if arguments.allow_seen.is_none() { "; hint: --allow-seen" } else { "" };
+    match reasons.as_slice() {
+        [] => "nothing is left to recommend".to_owned(),
+        reasons => format!("nothing is left to recommend: every item is {}{hint}", reasons.join(" or ")),
+    }
 }
 
 fn to_json(list: &[Recommendation], items: &Items<'_>) -> Vec<Value> {
@@ -206,8 +219,9 @@ fn many(
     }
     let mut histories = UserHistories::open(histories, prepared.model().catalog(), &reading, terminal)?;
     super::check_reading(&reading.reading, &[(histories.path(), histories.format())])?;
-    // What the options of times mean is known with the first history, before anything is written.
+    // What the options of columns and times mean is known with the first history, before anything is written.
     let first = histories.next();
+    check_columns(&reading, &histories)?;
     check_times(&reading.reading, &histories)?;
     let mut all = first.into_iter().chain(&mut histories);
     let report = write(arguments, items, prepared, &mut all, terminal)?;
@@ -228,6 +242,26 @@ fn many(
         );
     }
     tell(&report, arguments)
+}
+
+/// An error if columns are named and nothing in the file has a name.
+fn check_columns(options: &HistoryOptions, histories: &UserHistories<'_>) -> anyhow::Result<()> {
+    let HistoryOptions { reading, history_column, .. } = options;
+    let given = [
+        ("--user-column", &reading.user_column),
+        ("--item-column", &reading.item_column),
+        ("--time-column", &reading.time_column),
+        ("--history-column", history_column),
+    ];
+    let given = given.into_iter().find(|(_, column)| column.is_some());
+    if let Some((option, _)) = given.filter(|_| histories.has_only_lists()) {
+        misuse!(
+            "{option} means nothing for {}, whose histories are lists without names; hint: leave it out, or write objects such as \
+             {{\"user_id\": \"ann\", \"history\": [\"tent\"]}}",
+            escape::path(histories.path())
+        );
+    }
+    Ok(())
 }
 
 /// An error if options say of times what the histories do not have.

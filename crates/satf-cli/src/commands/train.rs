@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use satf::evaluate::{EvaluateOptions, Measure, Metric, evaluate};
-use satf::experiment::{Choice, Recorder, SharedKeys, Validated, Validation, Warning, fit_with_validation};
+use satf::experiment::{Choice, GivenKeys, Recorder, SharedKeys, Validated, Validation, Warning, fit_with_validation};
 use satf::interactions::Interactions;
 use satf::model_file;
 use satf::models::{DEFAULT_MODEL, Quantization, Registry, UserData};
@@ -18,10 +18,11 @@ use serde_json::{Value, json};
 
 use super::files::Files;
 use super::inspect::{held_of_users, is_rehearsed, settled, short};
-use super::settings::{check_given, configure};
+use super::settings::{configure, given_keys};
 use super::statistics::{Output, joined, load_with_statistics, plan_of_update, read_options_of};
 use crate::args::{ModelArguments, TrainArguments};
 use crate::misuse::{OnCommandLine, misuse};
+use crate::options::Options;
 use crate::terminal::Terminal;
 use crate::{escape, table};
 
@@ -53,7 +54,7 @@ pub(crate) fn run(
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
-    check_given(&asked(arguments, Vec::new()), arguments.seed, arguments.max_len)?;
+    let given = given_keys(&asked(arguments, Vec::new()), arguments.seed, arguments.max_len)?;
     if let Some(model) = &arguments.update {
         return update(arguments, model, registry, terminal);
     }
@@ -70,7 +71,7 @@ pub(crate) fn run(
             if arguments.ties.is_some() { "--ties file" } else { "the preset" }
         );
     }
-    let choice = choose(arguments, protocol.map(|protocol| protocol.max_len), registry)?;
+    let choice = choose(arguments, given, protocol.map(|protocol| protocol.max_len), registry)?;
     let quantize = arguments.quantize.unwrap_or_default();
     if quantize != Quantization::None
         && let Some(reason) = choice.configured.learner.never_quantized()
@@ -183,7 +184,7 @@ pub(super) fn learn(
     }
     if quantize != Quantization::None {
         model.quantize(quantize)?;
-        if newest.validate.is_none() {
+        if newest.validate.is_none() && Options::running().have(&["--quantize", "--validate"]) {
             tracing::warn!("what --quantize {} costs is measured with --validate", quantize.name());
         }
     }
@@ -280,7 +281,12 @@ fn files(arguments: &TrainArguments) -> Files {
         .keeping("--checkpoints", arguments.checkpoints.as_ref())
 }
 
-fn choose(arguments: &TrainArguments, max_len: Option<usize>, registry: &Registry) -> anyhow::Result<Choice> {
+fn choose(
+    arguments: &TrainArguments,
+    given: GivenKeys,
+    max_len: Option<usize>,
+    registry: &Registry,
+) -> anyhow::Result<Choice> {
     let model = match (&arguments.model, &arguments.preset) {
         (Some(model), _) => vec![model.clone()],
         (None, None) => vec![DEFAULT_MODEL.to_owned()],
@@ -292,7 +298,7 @@ fn choose(arguments: &TrainArguments, max_len: Option<usize>, registry: &Registr
         max_len: arguments.max_len.or(max_len),
         memory_bytes: arguments.memory,
     };
-    configure(&asked, shared, registry)?.pop().context("one model to train")
+    configure(&asked, given, shared, registry)?.pop().context("one model to train")
 }
 
 /// The keys that are given for a model.
@@ -357,8 +363,13 @@ fn warn_of_user_data(model: &Model) {
             held_of_users(model)
         ),
         UserData::Events { .. } => tracing::warn!(
-            "the file holds {}, so guard it like the log; without --with-statistics it would not",
-            held_of_users(model)
+            "the file holds {}, so guard it like the log{}",
+            held_of_users(model),
+            if Options::running().has("--with-statistics") {
+                "; without --with-statistics it would not"
+            } else {
+                ""
+            }
         ),
     }
 }

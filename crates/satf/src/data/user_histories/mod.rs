@@ -156,6 +156,11 @@ impl<'a> UserHistories<'a> {
         self.resolver.is_whole
     }
 
+    /// Whether all histories so far are lists that stand alone, in which no column and no key has a name; known once one was read.
+    pub fn has_only_lists(&self) -> bool {
+        self.rows.has_only_lists()
+    }
+
     /// What was wrong with the first few of them.
     pub fn skipped_messages(&self) -> &[String] {
         &self.tolerance.messages
