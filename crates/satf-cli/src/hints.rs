@@ -68,7 +68,9 @@ pub(crate) fn skipped_row(message: &str) -> String {
     [Role::User, Role::Item]
         .into_iter()
         .map(DataHint::ReadIdsAsText)
-        .fold(message.to_owned(), |text, hint| text.replace(&hint.to_string(), &of_data(hint, Options::running())))
+        .fold(message.to_owned(), |text, hint| {
+            text.replace(&hint.to_string(), &of_data(hint, Options::running()))
+        })
 }
 
 /// The text of an error, its hint in the words of the command line.
@@ -150,7 +152,9 @@ fn of_data(hint: DataHint, options: &Options) -> String {
             ("--order-is-time".to_owned(), "--order-is-time reads every file without its times".to_owned())
         }
         DataHint::GiveHeader => ("--header".to_owned(), "if it is an event, add --header no".to_owned()),
-        DataHint::LoadModel => return "satf inspect FILE shows what is in a model; give the log here".to_owned(),
+        DataHint::LoadModel => {
+            return "satf inspect FILE shows what is in a model; give the log here".to_owned();
+        }
         other => return other.to_string(),
     };
     if options.has(&option) {
@@ -207,7 +211,9 @@ fn of_tune(hint: TuneHint, options: &Options) -> String {
     match hint {
         TuneHint::StudyIsMade => "made by satf tune".to_owned(),
         TuneHint::EmptyFolder if has_study => "give an empty or new folder with --study".to_owned(),
-        TuneHint::WritableFolder if has_study => "choose a folder that you may write to with --study".to_owned(),
+        TuneHint::WritableFolder if has_study => {
+            "choose a folder that you may write to with --study".to_owned()
+        }
         TuneHint::FreeSpace => {
             "what was done is kept: free some space and run the same command again".to_owned()
         }
@@ -248,6 +254,7 @@ mod tests {
             hint: Some(hint),
         };
         let tuning = |hint| TuneError::File {
+            action: "write",
             path: path(),
             source: std::io::Error::other("x"),
             hint: Some(hint),
@@ -266,9 +273,15 @@ mod tests {
             DataHint::LoadModel,
         ];
         all.extend(hints.map(|hint| row(hint).into()));
-        all.extend([ForeignKind::Utf16, ForeignKind::Model].map(|kind| DataError::Foreign { path: path(), kind }.into()));
+        all.extend(
+            [ForeignKind::Utf16, ForeignKind::Model]
+                .map(|kind| DataError::Foreign { path: path(), kind }.into()),
+        );
         all.push(DataError::UnknownFormat { path: path(), found: "x".into() }.into());
-        all.extend([ExperimentError::NoTimes, ExperimentError::NoOffsets, ExperimentError::NoTestOffset].map(Into::into));
+        all.extend(
+            [ExperimentError::NoTimes, ExperimentError::NoOffsets, ExperimentError::NoTestOffset]
+                .map(Into::into),
+        );
         all.push(SplitError::NoTimes("1day".parse().unwrap()).into());
         all.push(OrderError::Split(SplitError::NoTimes("1day".parse().unwrap())).into());
         all.push(ExperimentError::Split(SplitError::NoTimes("1day".parse().unwrap())).into());
@@ -328,7 +341,8 @@ mod tests {
         ] {
             says(command, words);
         }
-        let error = anyhow::Error::from(ModelFileError::NotAModel { path: "m".into(), reason: "x".to_owned() });
+        let error =
+            anyhow::Error::from(ModelFileError::NotAModel { path: "m".into(), reason: "x".to_owned() });
         let text = chain(&error.context("while trying"));
         assert!(text.starts_with("while trying: ") && text.contains("hint: satf train"), "{text}");
     }

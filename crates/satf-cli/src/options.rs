@@ -100,7 +100,11 @@ pub(crate) mod tests {
     }
 
     /// The options of a text that neither the command has nor another one that the text names before them, as in `satf evaluate --test`.
-    pub(crate) fn foreign_options(text: &str, options: &Options, all: &BTreeMap<String, Options>) -> Vec<String> {
+    pub(crate) fn foreign_options(
+        text: &str,
+        options: &Options,
+        all: &BTreeMap<String, Options>,
+    ) -> Vec<String> {
         let mut foreign = Vec::new();
         for (at, _) in text.match_indices("--") {
             let is_begin = !text[..at].ends_with(|c: char| c == '-' || c.is_alphanumeric());
@@ -137,7 +141,9 @@ pub(crate) mod tests {
         assert!(train.have(&["--ties", "--validate", "--user-column"]) && !train.has("--split"));
         let update = asked("satf train --update m.satf log.csv");
         assert!(update.has("--validate") && !update.has("--ties") && !update.has("--with-statistics"));
-        assert!(asked("satf tune log.csv -m mp").has("--study") && !asked("satf tune status x").has("--study"));
+        assert!(
+            asked("satf tune log.csv -m mp").has("--study") && !asked("satf tune status x").has("--study")
+        );
         assert!(!asked("satf tune log.csv -m mp").has("--on"));
         let mut command = Arguments::command();
         command.build();
@@ -167,7 +173,9 @@ pub(crate) mod tests {
                 (None, None) => continue,
             };
             // The commands within a command are in its file.
-            having.extend(all.iter().filter(|(inner, _)| inner.starts_with(&format!("{stem} "))).map(|(_, o)| o));
+            having.extend(
+                all.iter().filter(|(inner, _)| inner.starts_with(&format!("{stem} "))).map(|(_, o)| o),
+            );
             let own = Options(having.iter().flat_map(|options| options.0.clone()).collect());
             let source = fs::read_to_string(&path).unwrap();
             let code = source.split("#[cfg(test)]").next().unwrap();

@@ -27,8 +27,7 @@ fn times_finer_than_a_microsecond_are_told_of() {
         let (tied, said) = stats(rows);
         assert_eq!(tied, 2, "{rows}");
         assert!(
-            said.contains("2 times are finer than a microsecond and rounded to it")
-                && said.contains("ties"),
+            said.contains("2 times are finer than a microsecond and rounded to it") && said.contains("ties"),
             "{said}"
         );
     }

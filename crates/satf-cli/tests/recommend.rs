@@ -234,7 +234,7 @@ fn one_history_is_written_to_a_file_and_shown_with_boosts() {
     let shop = Shop::new();
     let output = shop.path("next.csv");
     let said = shop.run(&["--history", "tent,laptop", "-n", "4", "-o", &output]).succeeds();
-    assert!(said.contains("1 histories, 4 recommendations written"), "{said}");
+    assert!(said.contains("1 history, 4 recommendations written"), "{said}");
     let alone = shop.json(&["--history", "tent,laptop", "-n", "4"]);
     let text = fs::read_to_string(&output).unwrap();
     let written: Vec<&str> = text.lines().skip(1).map(|line| line.split(',').nth(1).unwrap()).collect();
@@ -423,7 +423,7 @@ fn integer_ids_have_one_spelling() {
     assert!(filtered.succeeds().contains("\"item_id\": 4"));
     fs::write(&histories, "user_id,item_id\n1,3\n1,04\n").unwrap();
     let batch = satf(&["recommend", &model, "--histories", &histories, "-n", "99"]);
-    assert!(batch.stderr.contains("1 items of histories are unknown"), "{}", batch.stderr);
+    assert!(batch.stderr.contains("1 item of histories is unknown"), "{}", batch.stderr);
     assert!(lines(&batch.succeeds()).iter().any(|row| row["item_id"] == 4));
 }
 

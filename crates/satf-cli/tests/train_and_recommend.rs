@@ -225,11 +225,7 @@ fn histories_in_every_format_get_the_lists_of_the_library() {
         for output in ["next.jsonl", "next.csv"] {
             let output = path(folder.path(), output);
             let run = satf(&["recommend", &model, "--histories", input, "-o", &output, "-n", "4", "--json"]);
-            assert!(
-                run.stderr.contains("1 histories have no known item: they got nothing"),
-                "{}",
-                run.stderr
-            );
+            assert!(run.stderr.contains("1 history has no known item: it got nothing"), "{}", run.stderr);
             let report: Value = serde_json::from_str(&run.succeeds()).unwrap();
             assert_eq!(
                 (&report["histories"], &report["unknown_items"]),

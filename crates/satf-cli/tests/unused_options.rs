@@ -15,6 +15,7 @@ fn options_that_mean_nothing_are_refused() {
     satf(&["train", &log, "--model", "mp", "-o", &at("m.satf")]).succeeds();
     fs::write(at("log.dat"), "1::2::5::978300760\n1::3::5::978300761\n").unwrap();
     fs::write(at("h.jsonl"), "{\"user_id\": 1, \"history\": [\"tent\"]}\n").unwrap();
+    fs::write(at("lists.json"), "[[\"tent\", \"mug\"], [\"lamp\"]]\n").unwrap();
     for (line, parts) in [
         ("evaluate LOG -m mp --split leave-one-out --test 3weeks", &["--test 3weeks", "leave-one-out"][..]),
         ("evaluate LOG -m mp --split leave-one-out --valid 3weeks", &["--valid 3weeks", "leave-one-out"]),
@@ -38,6 +39,22 @@ fn options_that_mean_nothing_are_refused() {
         ("recommend %/m.satf --histories %/h.jsonl --item-type string", &["--item-type"]),
         ("recommend %/m.satf --histories %/h.jsonl --header yes", &["--header", "jsonl"]),
         ("recommend %/m.satf --histories LOG --history-column a --item-column b", &["--item-column"]),
+        (
+            "recommend %/m.satf --histories %/lists.json --user-column who",
+            &["--user-column", "lists without names"],
+        ),
+        (
+            "recommend %/m.satf --histories %/lists.json --item-column what",
+            &["--item-column", "lists without names"],
+        ),
+        (
+            "recommend %/m.satf --histories %/lists.json --time-column when",
+            &["--time-column", "lists without names"],
+        ),
+        (
+            "recommend %/m.satf --histories %/lists.json --history-column x",
+            &["--history-column", "lists without names"],
+        ),
         ("stats LOG --header yes", &["--header", "parquet"]),
         ("stats LOG --delimiter ;", &["--delimiter", "parquet"]),
         ("stats LOG --format parquet --header yes", &["--header", "parquet"]),
@@ -60,6 +77,20 @@ fn options_that_mean_nothing_are_refused() {
     for name in ["ck", "st", "new.satf", "scores.csv"] {
         assert!(!folder.path().join(name).exists(), "{name}");
     }
+}
+
+#[test]
+fn columns_of_objects_in_a_list_are_those_asked_for() {
+    let (folder, log) = shop_log(60);
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    satf(&["train", &log, "--model", "mp", "-o", &at("m.satf")]).succeeds();
+    fs::write(at("o.json"), "[{\"user_id\": \"ann\", \"who\": \"bob\", \"history\": [\"tent\"]}]").unwrap();
+    let (model, objects) = (at("m.satf"), at("o.json"));
+    let line = ["recommend", &model, "--histories", &objects, "-n", "1"];
+    assert!(satf(&line).succeeds().contains("\"ann\""));
+    assert!(satf(&[&line[..], &["--user-column", "who"]].concat()).succeeds().contains("\"bob\""));
+    let unknown = satf(&[&line[..], &["--user-column", "whom"]].concat());
+    assert!(unknown.code == 1 && unknown.stderr.contains("did you mean \"who\"?"), "{}", unknown.stderr);
 }
 
 #[test]

@@ -11,9 +11,9 @@ use satf::recommend::{Model, Request};
 use serde_json::{Value, json};
 
 use crate::args::Listed;
-use crate::{escape, table};
 use crate::misuse::{Misuse, OnCommandLine, misuse};
 use crate::signals::StopRequests;
+use crate::{escape, table};
 
 /// Unknown items that are named in a message; the rest is counted.
 const NAMED: usize = 5;

@@ -69,6 +69,8 @@ fn read_as(
             warn_of_first_row(&file.path, row);
         }
     }
+    let ordered = report.files.iter().filter(|file| file.has_assumed_order);
+    note_assumed_order(&ordered.map(|file| file.path.as_path()).collect::<Vec<_>>(), terminal);
     if report.skipped_rows > 0 {
         tracing::warn!(
             "skipped {}; the first: {}",
@@ -123,6 +125,19 @@ fn check_time_unit(unit: TimeUnit, files: &[(&Path, TimeKind)]) -> anyhow::Resul
     }
     tracing::warn!("{reason}; it applies to the other files");
     Ok(())
+}
+
+/// Says, once, that rows without times are taken to be in order.
+fn note_assumed_order(files: &[&Path], terminal: &Terminal) {
+    let Some((first, others)) = files.split_first() else { return };
+    let (others, has, its) = match others.len() {
+        0 => (String::new(), "has", "its"),
+        others => (format!(" and {}", table::counted(others, "other file")), "have", "their"),
+    };
+    terminal.note(&format!(
+        "{}{others} {has} no column of times: {its} rows are taken to be in the order of time; --order-is-time says that they are",
+        escape::path(first)
+    ));
 }
 
 /// Says that numbers were taken for seconds of 1970 that look like dates of our days.

@@ -225,6 +225,9 @@ fn many(
     check_times(&reading.reading, &histories)?;
     let mut all = first.into_iter().chain(&mut histories);
     let report = write(arguments, items, prepared, &mut all, terminal)?;
+    if histories.has_assumed_order() {
+        super::note_assumed_order(&[histories.path()], terminal);
+    }
     super::warn_of_dates(histories.path(), histories.doubtful_dates());
     if let Some(row) = histories.doubtful_first_row() {
         super::warn_of_first_row(histories.path(), row);

@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use anyhow::Context;
 use satf::evaluate::{EvaluateOptions, Measure, Metric, evaluate};
-use satf::experiment::{Choice, GivenKeys, Recorder, SharedKeys, Validated, Validation, Warning, fit_with_validation};
+use satf::experiment::{
+    Choice, GivenKeys, Recorder, SharedKeys, Validated, Validation, Warning, fit_with_validation,
+};
 use satf::interactions::Interactions;
 use satf::model_file;
 use satf::models::{DEFAULT_MODEL, Quantization, Registry, UserData};

@@ -68,7 +68,9 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
     }
     for (key, value) in given.of(&entry).on_command_line()? {
         // A key that has an option of its own is held too, where a space of one's own would search for it.
-        if space.dimensions().iter().any(|dimension| dimension.key == key) && !keys.iter().any(|set| set == key) {
+        if space.dimensions().iter().any(|dimension| dimension.key == key)
+            && !keys.iter().any(|set| set == key)
+        {
             space.pin(key, value);
         }
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::foreign::ForeignKind;
 use super::{DataHint, Role};
 use crate::byte_size::ByteSize;
 use crate::fault::excerpt;
@@ -349,48 +350,6 @@ impl DataError {
             return Cancelled.into();
         }
         DataError::Write { path: path.to_owned(), source }
-    }
-}
-
-/// A file that is no text of rows, ids or settings, whatever it is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ForeignKind {
-    /// Text in UTF-16.
-    Utf16,
-    /// A model file of this library.
-    Model,
-}
-
-/// How the head of a model file begins, after eight bytes with its length.
-const MODEL_HEAD: &[u8] = b"{\"__metadata__\":{\"checksum\":";
-
-impl ForeignKind {
-    /// So many bytes tell what a file is.
-    pub(super) const TELLING: usize = 8 + MODEL_HEAD.len();
-
-    /// What a file is that begins so, if it is none of those that are read here.
-    pub(super) fn of(begin: &[u8]) -> Option<Self> {
-        match begin {
-            [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => Some(ForeignKind::Utf16),
-            begin => begin.get(8..)?.starts_with(MODEL_HEAD).then_some(ForeignKind::Model),
-        }
-    }
-
-    fn hint(self) -> DataHint {
-        match self {
-            ForeignKind::Utf16 => DataHint::ConvertToUtf8,
-            ForeignKind::Model => DataHint::LoadModel,
-        }
-    }
-}
-
-impl fmt::Display for ForeignKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ForeignKind::Utf16 => "text in UTF-16, expected UTF-8",
-            ForeignKind::Model => "this is a model file, expected data",
-        })
     }
 }
 

@@ -224,7 +224,8 @@ impl Quoted {
             if let Some(at) = place.pass(text, self.delimiter).filter(|&at| text[at] != b'\r') {
                 let found = format!("{} in {}", shown(&text[at..]), shown(text));
                 self.restart();
-                let expected = "the end of the field after a closing quote (a quote within quotes is written twice)";
+                let expected =
+                    "the end of the field after a closing quote (a quote within quotes is written twice)";
                 return Ok(Some(Fault::of_line(found, expected)));
             }
             if self.feed(text, &mut filled) {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memchr_iter};
 
-use super::error::{Fault, ForeignKind, TrailingBytes, is_cancelled, shown};
+use super::error::{Fault, TrailingBytes, is_cancelled, shown};
+use super::foreign::ForeignKind;
 use super::waiting::Waiting;
 use super::{DataError, gzip};
 use crate::monitor::{Monitor, OnlyCancels, check_cancelled};

@@ -146,9 +146,9 @@ impl<'a> RecommendationWriter<'a> {
     pub fn write(&mut self, row: &RecommendationRow<'_>) -> Result<(), DataError> {
         let row = NamedRow { row, names: self.names };
         let written = match &mut self.kind {
-            Kind::JsonLines(sink) => escape::write_json(&mut *sink, &row)
-                .map_err(Into::into)
-                .and_then(|()| sink.write_all(b"\n")),
+            Kind::JsonLines(sink) => {
+                escape::write_json(&mut *sink, &row).map_err(Into::into).and_then(|()| sink.write_all(b"\n"))
+            }
             Kind::Csv(writer) => writer.serialize(Plain(&row)).map_err(Into::into),
             Kind::Parquet(rows) => rows.push(row.row),
         };

@@ -66,7 +66,10 @@ impl EaseConfig {
         }
         Err(ModelError::Memory {
             model: Self::NAME,
-            what: format!("the dense weights between {} items and the inverse they come from", Count::of(num_items)),
+            what: format!(
+                "the dense weights between {} items and the inverse they come from",
+                Count::of(num_items)
+            ),
             needed,
             allowed,
             hint: "raise memory_bytes, drop rare items, or use a sparse model such as transitions",
