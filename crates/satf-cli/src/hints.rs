@@ -160,6 +160,9 @@ fn of_data(hint: DataHint, options: &Options) -> String {
     if options.has(&option) {
         return words;
     }
+    if hint == DataHint::GiveColumn(Role::History) {
+        return "satf recommend MODEL --histories FILE --history-column NAME reads it".to_owned();
+    }
     // A prepared log is read without options.
     format!("satf prepare FILE {option} … -o LOG makes a log of it that every command reads as it is")
 }

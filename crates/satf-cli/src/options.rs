@@ -116,8 +116,11 @@ pub(crate) mod tests {
             // Within a sentence or so.
             let before: String = text[..at].chars().rev().take(120).collect();
             let before: String = before.chars().rev().collect();
-            let is_of_other = before.rsplit_once("satf ").is_some_and(|(_, named)| {
-                all.iter().any(|(name, other)| is_called(named, name) && other.has(option))
+            let is_of_other = before.match_indices("satf ").any(|(begin, word)| {
+                // Not the end of a name such as shop.satf.
+                let is_command = !before[..begin].ends_with(|c: char| c == '.' || c.is_alphanumeric());
+                let named = &before[begin + word.len()..];
+                is_command && all.iter().any(|(name, other)| is_called(named, name) && other.has(option))
             });
             if !options.has(option) && !is_of_other {
                 foreign.push(option.to_owned());

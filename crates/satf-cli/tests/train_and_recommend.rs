@@ -148,7 +148,7 @@ fn one_history_is_answered_for_people_and_programs() {
 
     // Unknown items.
     let some = satf(&["recommend", &model, "--history", "tent,tnet,laptop", "-n", "6", "--json"]);
-    assert!(some.stderr.contains("1 of 3 items are unknown"), "{}", some.stderr);
+    assert!(some.stderr.contains("1 of 3 items is unknown"), "{}", some.stderr);
     let some: Value = serde_json::from_str(&some.succeeds()).unwrap();
     assert_eq!((items(&some), &some["unknown_items"]), (all, &1.into()));
     let none = satf(&["recommend", &model, "--history", "nothing", "--json"]);
