@@ -35,9 +35,12 @@ pub(crate) fn chain_of(error: &(dyn Error + 'static)) -> String {
 
 /// The same in a command with these options.
 fn chain_for(error: &(dyn Error + 'static), options: &Options) -> String {
+    let causes = || std::iter::successors(Some(error), |&error| error.source());
+    // An error may repeat in its own text what its cause says, hint included.
+    let hints: Vec<(String, String)> = causes().filter_map(|cause| hint(cause, options)).collect();
     let mut text = String::new();
-    for cause in std::iter::successors(Some(error), |&error| error.source()) {
-        let cause = worded(cause, options);
+    for cause in causes() {
+        let cause = worded(cause, &hints, options);
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {
@@ -73,14 +76,15 @@ pub(crate) fn skipped_row(message: &str) -> String {
         })
 }
 
-/// The text of an error, its hint in the words of the command line.
-fn worded(error: &(dyn Error + 'static), options: &Options) -> String {
-    let text = error.to_string();
-    match hint(error, options) {
-        Some((library, ours)) => text.replace(&library, &ours),
-        // The faults of a server are texts, whatever they were made of.
-        None => text.replace(&ModelFileHint::SaveOne.to_string(), &of_model_file(ModelFileHint::SaveOne)),
-    }
+/// The text of an error, with these hints in the words of the command line.
+fn worded(error: &(dyn Error + 'static), hints: &[(String, String)], options: &Options) -> String {
+    // The faults of a server and of a suite are texts, whatever they were made of.
+    let known = [
+        (ModelFileHint::SaveOne.to_string(), of_model_file(ModelFileHint::SaveOne)),
+        (DataHint::LoadModel.to_string(), of_data(DataHint::LoadModel, options)),
+    ];
+    let hints = hints.iter().chain(&known);
+    hints.fold(error.to_string(), |text, (library, ours)| text.replace(library, ours))
 }
 
 /// The hint of an error: in the library's words, and in ours.
@@ -153,7 +157,7 @@ fn of_data(hint: DataHint, options: &Options) -> String {
         }
         DataHint::GiveHeader => ("--header".to_owned(), "if it is an event, add --header no".to_owned()),
         DataHint::LoadModel => {
-            return "satf inspect FILE shows what is in a model; give the log here".to_owned();
+            return "satf inspect FILE shows what is in a model".to_owned();
         }
         other => return other.to_string(),
     };
@@ -346,6 +350,9 @@ mod tests {
         }
         let error =
             anyhow::Error::from(ModelFileError::NotAModel { path: "m".into(), reason: "x".to_owned() });
+        let twice = PerEventError::from(DataError::Foreign { path: "m".into(), kind: ForeignKind::Model });
+        let text = chain(&twice.into());
+        assert_eq!(text.matches("hint").count(), 1, "{text}");
         let text = chain(&error.context("while trying"));
         assert!(text.starts_with("while trying: ") && text.contains("hint: satf train"), "{text}");
     }

@@ -197,6 +197,8 @@ fn what_follows_a_closing_quote_is_not_taken_in_silence() {
         says(&skipped, &["closing quote"], &[]);
         assert_eq!(skipped.code, 0, "{row}: {}", skipped.stderr);
     }
+    let log = folder.with("log.csv", "user,item,time\n1,\"a\"\n");
+    says(&satf(&["stats", &log]), &["expected 3 columns, found 2 in \"1a\""], &["\\0", "KiB"]);
     let log =
         folder.with("log.csv", "user,item,time\n\"1\",\"a \"\"b\"\"\",\"3\"\n2,c\"d,4\n\"3\",\"x\r\ny\",5\n");
     assert!(satf(&["stats", &log, "--json"]).succeeds().contains("\"items\": 3"));

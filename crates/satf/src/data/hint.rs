@@ -49,7 +49,7 @@ impl fmt::Display for DataHint {
             DataHint::ConvertToUtf8 => {
                 f.write_str("convert it, for example with iconv -f UTF-16 -t UTF-8 OLD > NEW")
             }
-            DataHint::LoadModel => f.write_str("load it as a model, and give the log here"),
+            DataHint::LoadModel => f.write_str("it can be loaded as a model"),
         }
     }
 }

@@ -93,7 +93,9 @@ impl Records {
                 if let Some(fault) = self.quoted.read(source, line, &mut self.spans)? {
                     return Ok(Some((line.number, Err(Box::new(fault)))));
                 }
-                return Ok(Some((line.number, Ok(Record { bytes: &self.quoted.bytes, spans: &self.spans }))));
+                // The buffer is longer than what stands in it.
+                let bytes = &self.quoted.bytes[..self.spans.last().map_or(0, |(_, end)| *end)];
+                return Ok(Some((line.number, Ok(Record { bytes, spans: &self.spans }))));
             }
             Splitting::Delimiter(delimiter) => {
                 let mut start = 0;
