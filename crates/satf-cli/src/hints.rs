@@ -1,7 +1,8 @@
 //! The library's hints in the words of the command line.
 //!
 //! Errors of the library say what helps in words of the library, and as a value. Here, and nowhere else, such a value becomes
-//! options and commands, which take the place of the library's words in the message.
+//! options and commands, which take the place of the library's words in the message. Only options of the command that runs are named, or
+//! those of another command together with its name.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use satf::tune::{TuneError, TuneHint};
 use satf_report::reproduce::ReproduceError;
 
 use crate::escape;
+use crate::options::Options;
 
 /// Files that an error names; the rest is counted.
 const NAMED: usize = 5;
@@ -28,9 +30,17 @@ pub(crate) fn chain(error: &anyhow::Error) -> String {
 
 /// The same of any error.
 pub(crate) fn chain_of(error: &(dyn Error + 'static)) -> String {
+    chain_for(error, Options::running())
+}
+
+/// The same in a command with these options.
+fn chain_for(error: &(dyn Error + 'static), options: &Options) -> String {
+    let causes = || std::iter::successors(Some(error), |&error| error.source());
+    // An error may repeat in its own text what its cause says, hint included.
+    let hints: Vec<(String, String)> = causes().filter_map(|cause| hint(cause, options)).collect();
     let mut text = String::new();
-    for cause in std::iter::successors(Some(error), |&error| error.source()) {
-        let cause = worded(cause);
+    for cause in causes() {
+        let cause = worded(cause, &hints, options);
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {
@@ -61,30 +71,33 @@ pub(crate) fn skipped_row(message: &str) -> String {
     [Role::User, Role::Item]
         .into_iter()
         .map(DataHint::ReadIdsAsText)
-        .fold(message.to_owned(), |text, hint| text.replace(&hint.to_string(), &of_data(hint)))
+        .fold(message.to_owned(), |text, hint| {
+            text.replace(&hint.to_string(), &of_data(hint, Options::running()))
+        })
 }
 
-/// The text of an error, its hint in the words of the command line.
-fn worded(error: &(dyn Error + 'static)) -> String {
-    let text = error.to_string();
-    match hint(error) {
-        Some((library, ours)) => text.replace(&library, &ours),
-        // The faults of a server are texts, whatever they were made of.
-        None => text.replace(&ModelFileHint::SaveOne.to_string(), &of_model_file(ModelFileHint::SaveOne)),
-    }
+/// The text of an error, with these hints in the words of the command line.
+fn worded(error: &(dyn Error + 'static), hints: &[(String, String)], options: &Options) -> String {
+    // The faults of a server and of a suite are texts, whatever they were made of.
+    let known = [
+        (ModelFileHint::SaveOne.to_string(), of_model_file(ModelFileHint::SaveOne)),
+        (DataHint::LoadModel.to_string(), of_data(DataHint::LoadModel, options)),
+    ];
+    let hints = hints.iter().chain(&known);
+    hints.fold(error.to_string(), |text, (library, ours)| text.replace(library, ours))
 }
 
 /// The hint of an error: in the library's words, and in ours.
-fn hint(error: &(dyn Error + 'static)) -> Option<(String, String)> {
+fn hint(error: &(dyn Error + 'static), options: &Options) -> Option<(String, String)> {
     let error = inner(error);
     if let Some(hint) = data_error(error).and_then(DataError::hint) {
-        return Some((hint.to_string(), of_data(hint)));
+        return Some((hint.to_string(), of_data(hint, options)));
     }
     if let Some(hint) = split_error(error).and_then(SplitError::hint) {
-        return Some((hint.to_string(), of_split(hint)));
+        return Some((hint.to_string(), of_split(hint, options)));
     }
     if let Some(hint) = error.downcast_ref().and_then(ExperimentError::hint) {
-        return Some((hint.to_string(), of_experiment(hint)));
+        return Some((hint.to_string(), of_experiment(hint, options)));
     }
     if let Some(hint) = error.downcast_ref().and_then(PerEventError::hint) {
         return Some((hint.to_string(), of_per_event(hint)));
@@ -93,7 +106,7 @@ fn hint(error: &(dyn Error + 'static)) -> Option<(String, String)> {
         return Some((hint.to_string(), of_model_file(hint)));
     }
     let hint = error.downcast_ref().and_then(TuneError::hint)?;
-    Some((hint.to_string(), of_tune(hint)))
+    Some((hint.to_string(), of_tune(hint, options)))
 }
 
 /// The error behind one that only passes it on.
@@ -120,39 +133,68 @@ fn split_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a SplitError> {
     }
 }
 
-fn of_data(hint: DataHint) -> String {
-    match hint {
-        DataHint::GiveFormat => format!("give it with --format (one of {})", Format::names()),
+fn of_data(hint: DataHint, options: &Options) -> String {
+    let (option, words) = match hint {
+        DataHint::GiveFormat => {
+            ("--format".to_owned(), format!("give it with --format (one of {})", Format::names()))
+        }
         DataHint::GiveColumn(role) => {
             let order = ", or use --order-is-time if the order of the rows is the time";
             let order = if role == Role::Time { order } else { "" };
-            format!("name it with --{role}-column (a name, or a number from 1){order}")
+            let words = format!("name it with --{role}-column (a name, or a number from 1){order}");
+            (format!("--{role}-column"), words)
         }
-        DataHint::ReadIdsAsText(role) => format!("--{role}-type string reads all these ids as text"),
-        DataHint::GiveTimeUnit => {
+        DataHint::ReadIdsAsText(role) => {
+            (format!("--{role}-type"), format!("--{role}-type string reads all these ids as text"))
+        }
+        DataHint::GiveTimeUnit => (
+            "--time-unit".to_owned(),
             "give the unit with --time-unit seconds, milliseconds, microseconds, nanoseconds or yyyymmdd"
-                .to_owned()
+                .to_owned(),
+        ),
+        DataHint::OrderIsTime => {
+            ("--order-is-time".to_owned(), "--order-is-time reads every file without its times".to_owned())
         }
-        DataHint::OrderIsTime => "--order-is-time reads every file without its times".to_owned(),
-        DataHint::GiveHeader => "if it is an event, add --header no".to_owned(),
+        DataHint::GiveHeader => ("--header".to_owned(), "if it is an event, add --header no".to_owned()),
+        DataHint::LoadModel => {
+            return "satf inspect FILE shows what is in a model".to_owned();
+        }
+        other => return other.to_string(),
+    };
+    if options.has(&option) {
+        return words;
+    }
+    if hint == DataHint::GiveColumn(Role::History) {
+        return "satf recommend MODEL --histories FILE --history-column NAME reads it".to_owned();
+    }
+    // A prepared log is read without options.
+    format!("satf prepare FILE {option} … -o LOG makes a log of it that every command reads as it is")
+}
+
+/// A log without times is cut by leave-one-out, by those who can.
+fn leave_one_out(options: &Options) -> String {
+    if options.has("--split") {
+        return "--split leave-one-out".to_owned();
+    }
+    "do without the offset; satf evaluate LOG --split leave-one-out scores models on such a log".to_owned()
+}
+
+fn of_split(hint: SplitHint, options: &Options) -> String {
+    match hint {
+        SplitHint::LeaveOneOut => leave_one_out(options),
         other => other.to_string(),
     }
 }
 
-fn of_split(hint: SplitHint) -> String {
+fn of_experiment(hint: ExperimentHint, options: &Options) -> String {
     match hint {
-        SplitHint::LeaveOneOut => "--split leave-one-out".to_owned(),
-        other => other.to_string(),
-    }
-}
-
-fn of_experiment(hint: ExperimentHint) -> String {
-    match hint {
-        ExperimentHint::LeaveOneOut => "--split leave-one-out".to_owned(),
-        ExperimentHint::GiveOffsets => {
+        ExperimentHint::LeaveOneOut => leave_one_out(options),
+        ExperimentHint::GiveOffsets if options.have(&["--valid", "--test"]) => {
             "give --valid and --test, such as --valid 3weeks --test 3weeks".to_owned()
         }
-        ExperimentHint::GiveTest => "give --test, such as --test 3weeks, or --split leave-one-out".to_owned(),
+        ExperimentHint::GiveTest if options.have(&["--test", "--split"]) => {
+            "give --test, such as --test 3weeks, or --split leave-one-out".to_owned()
+        }
         other => other.to_string(),
     }
 }
@@ -171,15 +213,20 @@ fn of_model_file(hint: ModelFileHint) -> String {
     }
 }
 
-fn of_tune(hint: TuneHint) -> String {
+fn of_tune(hint: TuneHint, options: &Options) -> String {
+    let has_study = options.has("--study");
     match hint {
         TuneHint::StudyIsMade => "made by satf tune".to_owned(),
-        TuneHint::EmptyFolder => "give an empty or new folder with --study".to_owned(),
-        TuneHint::WritableFolder => "choose a folder that you may write to with --study".to_owned(),
+        TuneHint::EmptyFolder if has_study => "give an empty or new folder with --study".to_owned(),
+        TuneHint::WritableFolder if has_study => {
+            "choose a folder that you may write to with --study".to_owned()
+        }
         TuneHint::FreeSpace => {
             "what was done is kept: free some space and run the same command again".to_owned()
         }
-        TuneHint::RepeatOrMove => "repeat its command, or give another folder with --study".to_owned(),
+        TuneHint::RepeatOrMove if has_study => {
+            "repeat its command, or give another folder with --study".to_owned()
+        }
         TuneHint::Wait => "wait for it, or stop it, then run this command again".to_owned(),
         TuneHint::GoOn => "the same command continues from there".to_owned(),
         other => other.to_string(),
@@ -190,12 +237,13 @@ fn of_tune(hint: TuneHint) -> String {
 mod tests {
     use std::path::PathBuf;
 
-    use satf::tune::Damage;
+    use satf::data::{ForeignKind, Position};
 
     use super::*;
+    use crate::options::tests::{commands, foreign_options};
 
-    #[test]
-    fn hints_of_the_library_become_options() {
+    /// Every hint there is, on the error that has it.
+    fn errors() -> Vec<anyhow::Error> {
         let path = || PathBuf::from("log.csv");
         let column = |role| DataError::UnknownColumn {
             path: path(),
@@ -204,39 +252,109 @@ mod tests {
             columns: vec!["a".to_owned()],
             nearest: None,
         };
-        let cases: [(anyhow::Error, &str); 12] = [
-            (ReproduceError::Data(column(Role::Item)).into(), "--item-column (a name"),
-            (ExperimentError::NoTimes.into(), "hint: --split leave-one-out"),
-            (ExperimentError::NoOffsets.into(), "hint: give --valid and --test"),
-            (ExperimentError::NoTestOffset.into(), "hint: give --test, such as"),
-            (
-                DataError::UnknownFormat { path: path(), found: "x".into() }.into(),
-                "--format (one of movielens",
-            ),
-            (column(Role::Item).into(), "--item-column (a name"),
-            (column(Role::Time).into(), "or use --order-is-time if"),
-            (StreamError::Data(column(Role::User)).into(), "--user-column"),
-            (
-                OrderError::Split(SplitError::NoTimes("1day".parse().unwrap())).into(),
-                "hint: --split leave-one-out",
-            ),
-            (
-                PerEventError::Content { path: path(), reason: "x".to_owned() }.into(),
-                "satf evaluate --per-event",
-            ),
-            (ModelFileError::NotAModel { path: path(), reason: "x".to_owned() }.into(), "hint: satf train"),
-            (
-                TuneError::Damaged { path: path(), damage: Box::new(Damage::Stranger("x".to_owned())) }
-                    .into(),
-                "with --study",
-            ),
+        let row = |hint| DataError::BadRow {
+            path: path(),
+            position: Position::Line(1),
+            column: None,
+            found: "x".into(),
+            expected: "y".into(),
+            hint: Some(hint),
+        };
+        let tuning = |hint| TuneError::File {
+            action: "write",
+            path: path(),
+            source: std::io::Error::other("x"),
+            hint: Some(hint),
+        };
+        let roles = [Role::User, Role::Item, Role::Time, Role::History];
+        let mut all: Vec<anyhow::Error> = roles.into_iter().map(|role| column(role).into()).collect();
+        all.extend(roles.into_iter().map(|role| ReproduceError::Data(column(role)).into()));
+        all.extend(roles.into_iter().map(|role| StreamError::Data(column(role)).into()));
+        all.extend([Role::User, Role::Item].map(|role| row(DataHint::ReadIdsAsText(role)).into()));
+        let hints = [
+            DataHint::GiveFormat,
+            DataHint::GiveTimeUnit,
+            DataHint::OrderIsTime,
+            DataHint::GiveHeader,
+            DataHint::ConvertToUtf8,
+            DataHint::LoadModel,
         ];
-        for (error, words) in cases {
-            let text = chain(&error);
-            assert!(text.contains(words), "{text}");
-            let text = chain(&error.context("while trying"));
-            assert!(text.starts_with("while trying: ") && text.contains(words), "{text}");
+        all.extend(hints.map(|hint| row(hint).into()));
+        all.extend(
+            [ForeignKind::Utf16, ForeignKind::Model]
+                .map(|kind| DataError::Foreign { path: path(), kind }.into()),
+        );
+        all.push(DataError::UnknownFormat { path: path(), found: "x".into() }.into());
+        all.extend(
+            [ExperimentError::NoTimes, ExperimentError::NoOffsets, ExperimentError::NoTestOffset]
+                .map(Into::into),
+        );
+        all.push(SplitError::NoTimes("1day".parse().unwrap()).into());
+        all.push(OrderError::Split(SplitError::NoTimes("1day".parse().unwrap())).into());
+        all.push(ExperimentError::Split(SplitError::NoTimes("1day".parse().unwrap())).into());
+        all.push(PerEventError::Content { path: path(), reason: "x".to_owned() }.into());
+        all.push(ModelFileError::NotAModel { path: path(), reason: "x".to_owned() }.into());
+        let hints = [
+            TuneHint::StudyIsMade,
+            TuneHint::EmptyFolder,
+            TuneHint::NewStudy,
+            TuneHint::WritableFolder,
+            TuneHint::FreeSpace,
+            TuneHint::RepeatOrMove,
+            TuneHint::Wait,
+            TuneHint::GoOn,
+        ];
+        all.extend(hints.map(|hint| tuning(hint).into()));
+        all
+    }
+
+    #[test]
+    fn no_hint_names_an_option_that_the_command_does_not_have() {
+        let all = commands();
+        assert!(all.len() >= 18, "{:?}", all.keys());
+        for (name, options) in &all {
+            for error in errors() {
+                let text = chain_for(error.as_ref(), options);
+                let foreign = foreign_options(&text, options, &all);
+                assert!(foreign.is_empty(), "satf {name}: {foreign:?} in: {text}");
+            }
         }
+    }
+
+    #[test]
+    fn hints_of_the_library_become_options() {
+        let all = commands();
+        let says = |command: &str, words: &str| {
+            let texts: Vec<String> =
+                errors().iter().map(|error| chain_for(error.as_ref(), &all[command])).collect();
+            assert!(texts.iter().any(|text| text.contains(words)), "{command}: {words}: {texts:#?}");
+        };
+        for (command, words) in [
+            ("stats", "name it with --item-column (a name"),
+            ("recommend", "name it with --history-column (a name"),
+            ("evaluate", "or use --order-is-time if"),
+            ("bench serve", "--format (one of movielens"),
+            ("reproduce", "satf prepare FILE --item-column … -o LOG makes"),
+            ("serve", "satf prepare FILE --format … -o LOG makes"),
+            ("evaluate", "hint: --split leave-one-out"),
+            ("train", "hint: do without the offset; satf evaluate LOG --split leave-one-out"),
+            ("tune", "hint: give --valid and --test"),
+            ("stats", "hint: give --test, such as"),
+            ("reproduce", "hint: give the lengths of the validation set"),
+            ("compare", "satf evaluate --per-event"),
+            ("serve", "hint: satf train"),
+            ("tune", "with --study"),
+            ("stats", "satf inspect FILE"),
+        ] {
+            says(command, words);
+        }
+        let error =
+            anyhow::Error::from(ModelFileError::NotAModel { path: "m".into(), reason: "x".to_owned() });
+        let twice = PerEventError::from(DataError::Foreign { path: "m".into(), kind: ForeignKind::Model });
+        let text = chain(&twice.into());
+        assert_eq!(text.matches("hint").count(), 1, "{text}");
+        let text = chain(&error.context("while trying"));
+        assert!(text.starts_with("while trying: ") && text.contains("hint: satf train"), "{text}");
     }
 
     #[test]

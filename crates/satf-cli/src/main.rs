@@ -5,6 +5,7 @@ mod commands;
 mod escape;
 mod hints;
 mod misuse;
+mod options;
 mod out_of_memory;
 mod progress;
 mod signals;
@@ -16,7 +17,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use args::{Arguments, Command};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
+use options::Options;
 use satf::fault::excerpt;
 use satf::models::Registry;
 use satf::monitor::Cancelled;
@@ -25,7 +27,7 @@ use satf::monitor::Cancelled;
 const WRONG_COMMAND_LINE: u8 = 2;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| refuse(error));
+    let arguments = parse().unwrap_or_else(|error| refuse(error));
     let registry = registry();
     silence_decoders();
     out_of_memory::save_address_space();
@@ -72,6 +74,14 @@ fn main() -> ExitCode {
             })
         }
     }
+}
+
+/// The command line, whose command is remembered with its options.
+fn parse() -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Options::remember(&command, &matches);
+    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// Whether a command hears signals itself: a server finishes what is under way, and reads its files again on SIGHUP.

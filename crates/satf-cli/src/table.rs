@@ -11,6 +11,7 @@ use satf::byte_size::ByteSize;
 use satf::evaluate::Estimate;
 use terminal_size::{Width, terminal_size_of};
 
+pub(crate) use satf::numbers::{agreeing, counted};
 pub(crate) use satf_report::numbers::{count, duration, unit_words};
 
 use crate::escape;

@@ -121,6 +121,13 @@ impl Terminal {
         });
     }
 
+    /// Something that is good to know, and no reason to worry.
+    pub(crate) fn note(&self, line: &str) {
+        if !self.quiet {
+            self.say(&format!("note: {line}"));
+        }
+    }
+
     /// A line about work in progress: shown above the progress, or else only with `--verbose`.
     pub(crate) fn narrate(&self, line: &str) {
         if self.bar.is_hidden() {

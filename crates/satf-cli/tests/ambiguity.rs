@@ -163,7 +163,7 @@ fn rows_that_were_skipped_are_told_of_where_none_are_left() {
     let place = Place::new();
     let path = place.write("log.csv", "user,item,time\n1,,5\n2,,6\n");
     let outcome = satf(&["stats", &path, "--skip-bad-rows", "9"]);
-    refused(&outcome, 1, &["no rows: all 2 bad row(s) were skipped; the first:", "line 2"]);
+    refused(&outcome, 1, &["no rows: all 2 rows are bad and were skipped; the first:", "line 2"]);
     let empty = place.write("log.csv", "user_id,item_id,timestamp\n");
     refused(&satf(&["stats", &empty, "--skip-bad-rows", "9"]), 1, &["no rows"]);
 }

@@ -140,6 +140,55 @@ fn a_benchmark_without_answers_is_a_failure() {
 }
 
 #[test]
+fn a_server_that_goes_away_is_told_of() {
+    let (folder, model) = shop_model(60, &["--model", "mp"]);
+    let log = folder.path().join("shop.parquet");
+    let run = |options: &[&str]| {
+        satf_that_hears()
+            .args(["bench", "serve"])
+            .arg(&log)
+            .args(["--connections", "2", "--warm-up", "0", "--rate", "50"])
+            .args(options)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let ended = |bench: Child| {
+        let output = bench.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    // One of its own: nobody waits for the rest of a minute.
+    let began = Instant::now();
+    let bench = run(&["--model", model.to_str().unwrap(), "--seconds", "60"]);
+    let server = loop {
+        match child_of(bench.id()).filter(|server| listens(*server)) {
+            Some(server) => break server,
+            None => thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    thread::sleep(Duration::from_millis(300));
+    kill(Pid::from_raw(server as i32), Signal::SIGKILL).unwrap();
+    let (code, said) = ended(bench);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("ended while it was measured at 50/s (signal: 9"), "{said}");
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
+    // One that was there already.
+    let mut server = Server::start(&model, &[]);
+    let bench = run(&["--address", &server.address.to_string(), "--seconds", "3"]);
+    thread::sleep(Duration::from_millis(1500));
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    let (code, said) = ended(bench);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("the server went away while it was measured at 50/s"), "{said}");
+    // One that does not start says why.
+    let refused = satf(&["bench", "serve", log.to_str().unwrap(), "--model", log.to_str().unwrap()]);
+    assert!(refused.code == 1 && refused.stderr.contains("did not start"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("not a satf model file"), "{}", refused.stderr);
+}
+
+#[test]
 fn options_of_a_benchmark_that_mean_nothing_are_refused() {
     let (_folder, log) = shop_log(60);
     for (options, part) in [

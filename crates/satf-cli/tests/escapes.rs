@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod satf_binary;
+#[cfg(feature = "serve")]
+mod server;
 
 use std::fs;
 
@@ -78,6 +80,68 @@ fn tables_and_messages_show_ids_and_titles_escaped_and_data_keeps_them() {
     let streamed = satf(&["recommend", &model, "--histories", &path("h.jsonl")]).succeeds();
     let first: Vec<Value> = streamed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(first.iter().any(|row| row["item_id"] == EVIL), "{streamed}");
+}
+
+#[test]
+fn lines_of_json_do_nothing_on_a_terminal_and_lose_nothing() {
+    const ODD: &str = "a\u{9b}31mb\u{202e}c\u{7f}d\u{200b}";
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let row = |user: &str, item: &str, time: i32| {
+        serde_json::json!({ "user": user, "item": item, "time": time }).to_string() + "\n"
+    };
+    let text: String = (0..9)
+        .map(|user| row(&format!("u{user}"), "tent", user) + &row(&format!("u{user}"), ODD, user + 1))
+        .collect();
+    fs::write(path("log.jsonl"), text).unwrap();
+    fs::write(path("h.jsonl"), serde_json::json!({ "user": ODD, "history": ["tent"] }).to_string()).unwrap();
+    fs::write(path("titles.csv"), format!("item_id,title\n{ODD},{ODD}\n")).unwrap();
+    let (model, histories, titles) = (path("m.satf"), path("h.jsonl"), path("titles.csv"));
+    satf(&["train", &path("log.jsonl"), "-m", "transitions", "-o", &model]).succeeds();
+    let line = ["recommend", &model, "--histories", &histories, "--titles", &titles, "--explain"];
+    let shown = satf(&line).succeeds();
+    let acts = |c: char| (c.is_control() && c != '\n') || "\u{202e}\u{200b}".contains(c);
+    assert!(!shown.contains(acts), "{shown:?}");
+    let first: Value = serde_json::from_str(shown.lines().next().unwrap()).unwrap();
+    for key in ["user_id", "item_id", "title"] {
+        assert_eq!(first[key], ODD, "{shown}");
+    }
+    // Columns of a file keep their bytes.
+    satf(&[&line[..], &["-o", &path("next.csv")]].concat()).succeeds();
+    assert!(fs::read_to_string(path("next.csv")).unwrap().contains(ODD));
+}
+
+#[cfg(feature = "serve")]
+#[test]
+fn the_log_and_the_answers_of_a_server_do_nothing_on_a_terminal() {
+    use std::io::Read as _;
+    use std::io::Write as _;
+
+    let (folder, model) = server::shop_model(40, &["-m", "mp"]);
+    let items = folder.path().join("it\u{9b}e\u{202e}ms\u{7f}.csv");
+    fs::write(&items, "item_id,title\ntent,\"te\u{9b}nt\u{202e}\"\n").unwrap();
+    let server =
+        server::Server::start(&model, &["--items", items.to_str().unwrap(), "--set", "watch_seconds=0"]);
+    let acts = |c: char| (c.is_control() && !"\r\n".contains(c)) || c == '\u{202e}';
+    let mut stream = server.connect();
+    let body = "{\"history\": [\"lamp\"], \"n\": 1000}";
+    let head =
+        format!("content-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+    stream
+        .write_all(format!("POST /v1/recommend HTTP/1.1\r\nhost: localhost\r\n{head}\r\n{body}").as_bytes())
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("te\\u009bnt\\u202e") && !answer.contains(acts), "{answer:?}");
+    fs::write(&items, "item_id,title\n\"tent\n").unwrap();
+    server.signal(nix::sys::signal::Signal::SIGHUP);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !server.log().contains("csv") {
+        assert!(std::time::Instant::now() < end, "{}", server.log());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(server.log().contains("it\\u009be\\u202ems\\u007f.csv"), "{}", server.log());
+    assert!(!server.log().contains(acts), "{:?}", server.log());
 }
 
 #[test]

@@ -105,10 +105,25 @@ fn shapes_that_cannot_be_are_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let log = text(folder.path(), "log.csv");
     for (line, said) in [
-        (shape("100", "50", "99", &log), "rows = 99: expected 100 to 1250"),
-        (shape("100", "50", "2000", &log), "rows = 2000: expected 100 to 1250"),
+        (
+            shape("100", "50", "99", &log),
+            "rows = 99: expected 100 to 1,250 for 100 users and 50 items (one for every user and item at least; at most a quarter",
+        ),
+        (shape("100", "50", "2000", &log), "rows = 2000: expected 100 to 1,250 for"),
         (shape("0", "50", "2000", &log), "users = 0"),
-        (shape("10", "100000000000", "200000000000", &log), "items = 100000000000: expected 1 to 100000000"),
+        (
+            shape("2", "50", "60", &log),
+            "another shape: 2 users and 50 items need 50 rows or more, and 25 are the most (one for",
+        ),
+        (
+            vec!["generate", "--users", "100000000", "-o", &log],
+            "expected 1 to 5,000,000: the shop is made in memory",
+        ),
+        (vec!["generate", "--days", "3651", "-o", &log], "expected 7 to 3,650, from a week to ten years"),
+        (
+            shape("10", "100000000000", "200000000000", &log),
+            "items = 100000000000: expected 1 to 100,000,000: every item takes memory",
+        ),
         (shape("18446744073709551615", "2", "18446744073709551615", &log), "rows = 18446744073709551615"),
         (shape("5000000", "1000000", "5000000000", &log), "rows = 5000000000"),
         (vec!["generate", "--rows", "500", "--users", "50", "-o", &log], "--items"),

@@ -92,3 +92,18 @@ fn attributes_of_other_items_are_told_of() {
         }
     }
 }
+
+#[test]
+fn an_address_that_cannot_be_had_is_told_of() {
+    let (_folder, model) = shop_model(60, &["--model", "mp"]);
+    let server = Server::start(&model, &[]);
+    let address = server.address.to_string();
+    let second = satf(&["serve", model.to_str().unwrap(), "--listen", &address]);
+    assert_eq!(second.code, 1, "{}", second.stdout);
+    for part in [&format!("cannot listen on {address}"), "another program listens there", "--listen"] {
+        assert!(second.stderr.contains(part), "no '{part}' in {}", second.stderr);
+    }
+    assert!(!second.stderr.contains("the server stopped"), "{}", second.stderr);
+    let nowhere = satf(&["serve", model.to_str().unwrap(), "--listen", "192.0.2.1:18080", "--insecure"]);
+    assert!(nowhere.stderr.contains("this machine does not have that address"), "{}", nowhere.stderr);
+}

@@ -113,7 +113,7 @@ fn what_is_forgotten_was_never_there() {
     let strict = run(&["--strict"]);
     assert!(strict.code == 1 && strict.stderr.contains("'nobody'"), "{}", strict.stderr);
     let outcome = run(&["-o", &case.path("less.satf")]);
-    assert!(outcome.stderr.contains("1 of 3 users are unknown"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("1 of 3 users is unknown"), "{}", outcome.stderr);
     let report: Value = serde_json::from_str(&outcome.succeeds()).unwrap();
     assert_eq!((&report["forgotten_users"], &report["forgotten_items"]), (&2.into(), &2.into()));
     let left = report["manifest"]["statistics"]["events"].as_u64().unwrap();

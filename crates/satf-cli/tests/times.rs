@@ -29,11 +29,11 @@ fn dates_that_are_numbers_are_told_of_and_can_be_read() {
         dates.stderr,
         dates.stdout
     );
-    // One number that is no date tells them all.
-    for other in ["20230230", "1500000000", "0"] {
+    // One number that is no date does not make seconds of all the others.
+    for other in ["20230230", "1500000000", "0", "-1", "99999999", "20230115.5"] {
         fs::write(&path, format!("{DATES}2,b,{other}\n")).unwrap();
         let auto = stats(&[]);
-        assert!(!told(&auto.stderr), "{other}: {}", auto.stderr);
+        assert!(told(&auto.stderr), "{other}: {}", auto.stderr);
         let dates = stats(&["--time-unit", "yyyymmdd"]);
         assert_eq!(dates.code, 1, "{other}: {}", dates.stdout);
         assert!(
@@ -42,6 +42,30 @@ fn dates_that_are_numbers_are_told_of_and_can_be_read() {
             dates.stderr
         );
     }
+    // Whatever stands first.
+    fs::write(&path, "user_id,item_id,date\n1,c,0\n1,a,99999999\n1,a,20230115\n1,b,20230228\n").unwrap();
+    assert!(told(&stats(&[]).stderr));
+}
+
+#[test]
+fn dates_that_are_numbers_with_a_point_are_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("log.csv").to_str().unwrap().to_owned();
+    let json = folder.path().join("log.jsonl").to_str().unwrap().to_owned();
+    fs::write(&csv, "user_id,item_id,date\n1,a,20230115.0\n1,b,20230228.0\n2,a,2.0231231e7\n").unwrap();
+    fs::write(&json, "{\"user\": 1, \"item\": \"a\", \"date\": 20230115.0}\n{\"user\": 1, \"item\": \"b\", \"date\": 20230228.0}\n")
+        .unwrap();
+    for path in [&csv, &json] {
+        let auto = satf(&["stats", path]);
+        assert!(auto.stderr.contains("times such as 20230115 look like dates"), "{path}: {}", auto.stderr);
+        let dates = satf(&["stats", path, "--time-unit", "yyyymmdd"]).succeeds();
+        assert!(dates.contains("2023-01-15"), "{dates}");
+    }
+    // Seconds that count from some beginning are no dates, though a few of them look like some.
+    let rows: String = (0..2000).map(|at| format!("1,{at},{}\n", 20_230_000 + at)).collect();
+    fs::write(&csv, format!("user_id,item_id,time\n{rows}")).unwrap();
+    let seconds = satf(&["stats", &csv]);
+    assert!(!seconds.stderr.contains("look like dates"), "{}", seconds.stderr);
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn one_history_is_answered_for_people_and_programs() {
 
     // Unknown items.
     let some = satf(&["recommend", &model, "--history", "tent,tnet,laptop", "-n", "6", "--json"]);
-    assert!(some.stderr.contains("1 of 3 items are unknown"), "{}", some.stderr);
+    assert!(some.stderr.contains("1 of 3 items is unknown"), "{}", some.stderr);
     let some: Value = serde_json::from_str(&some.succeeds()).unwrap();
     assert_eq!((items(&some), &some["unknown_items"]), (all, &1.into()));
     let none = satf(&["recommend", &model, "--history", "nothing", "--json"]);
@@ -225,11 +225,7 @@ fn histories_in_every_format_get_the_lists_of_the_library() {
         for output in ["next.jsonl", "next.csv"] {
             let output = path(folder.path(), output);
             let run = satf(&["recommend", &model, "--histories", input, "-o", &output, "-n", "4", "--json"]);
-            assert!(
-                run.stderr.contains("1 histories have no known item: they got nothing"),
-                "{}",
-                run.stderr
-            );
+            assert!(run.stderr.contains("1 history has no known item: it got nothing"), "{}", run.stderr);
             let report: Value = serde_json::from_str(&run.succeeds()).unwrap();
             assert_eq!(
                 (&report["histories"], &report["unknown_items"]),

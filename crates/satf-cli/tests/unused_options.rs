@@ -16,6 +16,7 @@ fn options_that_mean_nothing_are_refused() {
     satf(&["train", &log, "--model", "mp", "-o", &at("m.satf")]).succeeds();
     fs::write(at("log.dat"), "1::2::5::978300760\n1::3::5::978300761\n").unwrap();
     fs::write(at("h.jsonl"), "{\"user_id\": 1, \"history\": [\"tent\"]}\n").unwrap();
+    fs::write(at("lists.json"), "[[\"tent\", \"mug\"], [\"lamp\"]]\n").unwrap();
     for (line, parts) in [
         ("evaluate LOG -m mp --split leave-one-out --test 3weeks", &["--test 3weeks", "leave-one-out"][..]),
         ("evaluate LOG -m mp --split leave-one-out --valid 3weeks", &["--valid 3weeks", "leave-one-out"]),
@@ -50,6 +51,22 @@ fn options_that_mean_nothing_are_refused() {
     // What a file is only its content tells, whatever its name.
     for (line, parts) in [
         ("recommend %/m.satf --histories %/h.jsonl --header yes", &["--header", "jsonl"][..]),
+        (
+            "recommend %/m.satf --histories %/lists.json --user-column who",
+            &["--user-column", "lists without names"],
+        ),
+        (
+            "recommend %/m.satf --histories %/lists.json --item-column what",
+            &["--item-column", "lists without names"],
+        ),
+        (
+            "recommend %/m.satf --histories %/lists.json --time-column when",
+            &["--time-column", "lists without names"],
+        ),
+        (
+            "recommend %/m.satf --histories %/lists.json --history-column x",
+            &["--history-column", "lists without names"],
+        ),
         ("stats LOG --header yes", &["--header", "parquet"]),
         ("stats LOG --delimiter ;", &["--delimiter", "parquet"]),
         ("stats LOG --time-unit seconds", &["--time-unit", "dates for times"]),
@@ -74,6 +91,20 @@ fn refused(line: &str, code: i32, parts: &[&str], log: &str, folder: &TempDir) {
     for part in parts {
         assert!(outcome.stderr.contains(part), "{line}: no '{part}' in {}", outcome.stderr);
     }
+}
+
+#[test]
+fn columns_of_objects_in_a_list_are_those_asked_for() {
+    let (folder, log) = shop_log(60);
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    satf(&["train", &log, "--model", "mp", "-o", &at("m.satf")]).succeeds();
+    fs::write(at("o.json"), "[{\"user_id\": \"ann\", \"who\": \"bob\", \"history\": [\"tent\"]}]").unwrap();
+    let (model, objects) = (at("m.satf"), at("o.json"));
+    let line = ["recommend", &model, "--histories", &objects, "-n", "1"];
+    assert!(satf(&line).succeeds().contains("\"ann\""));
+    assert!(satf(&[&line[..], &["--user-column", "who"]].concat()).succeeds().contains("\"bob\""));
+    let unknown = satf(&[&line[..], &["--user-column", "whom"]].concat());
+    assert!(unknown.code == 1 && unknown.stderr.contains("did you mean \"who\"?"), "{}", unknown.stderr);
 }
 
 #[test]

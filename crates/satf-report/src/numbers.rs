@@ -1,18 +1,11 @@
 //! Numbers as people read them.
 
 use satf::evaluate::ResampleUnit;
+use satf::numbers::Count;
 
 /// A count with its digits in groups: `1,000,209`.
 pub fn count(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    Count::of(number).to_string()
 }
 
 /// A duration in a fitting unit: `40 ms`, `4.2 s`, `12 min`, `3 h 05 min`.

@@ -113,7 +113,7 @@ pub(crate) fn json_bytes(status: StatusCode, body: Vec<u8>) -> Response {
 
 /// A JSON body.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
-    match serde_json::to_vec(body) {
+    match satf::escape::to_json(body) {
         Ok(bytes) => json_bytes(status, bytes),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

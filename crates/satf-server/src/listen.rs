@@ -59,10 +59,10 @@ impl Server {
             .global_queue_interval(5)
             .enable_all()
             .build()
-            .map_err(io("threads that answer".to_owned()))?;
+            .map_err(io("cannot start the threads that answer".to_owned()))?;
         let address = state.config.listen;
         let listener =
-            runtime.block_on(async { listen(address) }).map_err(io(format!("listen on {address}")))?;
+            runtime.block_on(async { listen(address) }).map_err(io(format!("cannot listen on {address}")))?;
         Ok(Server { state, runtime, listener })
     }
 

@@ -243,7 +243,7 @@ async fn converse(shared: Rc<Shared>) {
             }
             Err(error) => {
                 stream = None;
-                Some(error.to_string())
+                Some(broken(&error))
             }
         };
         if let Some(error) = error {
@@ -253,6 +253,21 @@ async fn converse(shared: Rc<Shared>) {
             }
         }
     }
+}
+
+/// What became of a connection, in words.
+fn broken(error: &io::Error) -> String {
+    let words = match error.kind() {
+        io::ErrorKind::ConnectionRefused => "nobody listens there",
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
+            "the connection broke"
+        }
+        io::ErrorKind::UnexpectedEof => {
+            return "the connection was closed before the answer was whole".to_owned();
+        }
+        _ => return error.to_string(),
+    };
+    format!("{words}: {error}")
 }
 
 /// What a body says went wrong: the server's own message, or the beginning of whatever it is.

@@ -1,4 +1,4 @@
-//! Lines of JSON on stderr.
+//! Lines of JSON on stderr, which may be a terminal: characters that act on one are escaped.
 //!
 //! Lines gather in memory, and a thread of its own writes them, many times a second: a request never waits for whoever reads the log. If
 //! nobody does, lines are dropped, and their number is logged.
@@ -7,6 +7,7 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
+use satf::escape;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -94,7 +95,7 @@ impl Log {
             return;
         }
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.text.len() >= MOST_BYTES || serde_json::to_writer(&mut lines.text, line).is_err() {
+        if lines.text.len() >= MOST_BYTES || escape::write_json(&mut lines.text, line).is_err() {
             lines.dropped += 1;
             return;
         }

@@ -158,7 +158,7 @@ fn broken() -> ApiError {
 
 /// A response in JSON.
 pub(crate) fn write(response: &impl serde::Serialize) -> Written {
-    serde_json::to_vec(response)
+    satf::escape::to_json(response)
         .map_err(|error| ApiError::internal(format!("the answer cannot be written: {error}")))
 }
 

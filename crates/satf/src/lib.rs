@@ -44,6 +44,7 @@ pub mod byte_size;
 pub mod choice;
 pub mod counts;
 pub mod data;
+pub mod escape;
 pub mod evaluate;
 pub mod experiment;
 #[doc(hidden)]
@@ -56,6 +57,7 @@ pub mod linalg;
 pub mod model_file;
 pub mod models;
 pub mod monitor;
+pub mod numbers;
 pub mod prepare;
 pub mod ranking;
 pub mod recommend;

@@ -20,7 +20,7 @@ pub(crate) struct ModelArguments {
     /// Configurations of the paper, such as la-satf/amz-b, separated by commas; each includes its protocol
     #[arg(long, value_name = "PRESET", value_delimiter = ',')]
     pub(crate) preset: Vec<String>,
-    /// A TOML file with the model's keys, or with one table per model
+    /// A TOML file with the model's keys, or with one table per model; options win over it
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// A key of the model, such as rank=200 (with several models: pure-svd.rank=200); may be repeated

@@ -45,7 +45,7 @@ pub(crate) struct TrainArguments {
     /// A configuration of the paper, such as la-satf/amz-b
     #[arg(long, value_name = "PRESET", help_heading = "Models")]
     pub(crate) preset: Option<String>,
-    /// A TOML file with the model's keys
+    /// A TOML file with the model's keys; options win over it
     #[arg(long, value_name = "FILE", help_heading = "Models")]
     pub(crate) config: Option<PathBuf>,
     /// A key of the model, such as rank=200; may be repeated

@@ -1,16 +1,16 @@
 //! `satf bench serve`: how much load a server handles.
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::Arc;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use satf::interactions::Interactions;
-use satf::monitor::check_cancelled;
+use satf::monitor::{Monitor, check_cancelled};
 use satf_server::load::{Load, LoadReport, Quantiles, request};
 use serde_json::json;
 
@@ -22,7 +22,7 @@ use crate::{escape, table};
 
 /// Requests made between two questions whether to stop.
 const REQUESTS_A_CHECK: usize = 1024;
-/// Between two questions whether to stop, while the server starts.
+/// Between two questions whether to stop, while the server starts, and whether it is still there.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &BenchArguments, terminal: &Terminal) -> anyhow::Result<()> {
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &BenchArguments, terminal: &Terminal) -> anyhow::Re
     terminal.finish();
     let started = arguments.model.as_ref().map(|_| Started::new(arguments)).transpose()?;
     let (address, process) = match (&started, arguments.address) {
-        (Some(started), _) => (started.address, Some(started.server.0.id())),
+        (Some(started), _) => (started.address, Some(started.server.child().id())),
         (None, Some(address)) => (address, arguments.pid),
         (None, None) => bail!("give --model or --address"),
     };
@@ -47,6 +47,7 @@ pub(crate) fn run(arguments: &BenchArguments, terminal: &Terminal) -> anyhow::Re
     let whole = |body: &Vec<u8>| request(&host, "/v1/recommend", key.as_deref(), body);
     let requests: Arc<[Vec<u8>]> = bodies.iter().map(whole).collect();
     drop(bodies);
+    let watch = Watch::new(started.as_ref().map(|started| &started.server));
     let at = |rate: f64, seconds: f64| {
         let load = Load {
             address,
@@ -56,9 +57,11 @@ pub(crate) fn run(arguments: &BenchArguments, terminal: &Terminal) -> anyhow::Re
             requests: Arc::clone(&requests),
             process,
         };
-        let report = satf_server::load::load(load, &StopRequests);
+        let report = satf_server::load::load(load, &watch);
+        watch.check(rate)?;
         let report = report.with_context(|| format!("load on {address}"))?;
         check_answers(&report, address)?;
+        check_presence(&report, address)?;
         Ok(report)
     };
     if let Some(rate) = arguments.rate.first().filter(|_| arguments.warm_up > 0.0) {
@@ -78,6 +81,63 @@ pub(crate) fn run(arguments: &BenchArguments, terminal: &Terminal) -> anyhow::Re
     table::print(&describe(&reports))
 }
 
+/// Stops the load when we are to stop, and when the server that we started is gone.
+struct Watch<'s> {
+    server: Option<&'s Server>,
+    last: Mutex<Instant>,
+}
+
+impl<'s> Watch<'s> {
+    fn new(server: Option<&'s Server>) -> Self {
+        Watch { server, last: Mutex::new(Instant::now()) }
+    }
+
+    /// An error if the server is gone.
+    fn check(&self, rate: f64) -> anyhow::Result<()> {
+        if let Some(status) = self.server.and_then(Server::ended)
+            && !StopRequests.is_cancelled()
+        {
+            bail!(
+                "the server that was started for it ended while it was measured at {rate:.0}/s ({status}), so there is nothing to report; \
+                 hint: satf serve with the same model and settings, in a terminal of its own, shows why, and --address measures it there"
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Monitor for Watch<'_> {
+    fn is_cancelled(&self) -> bool {
+        if StopRequests.is_cancelled() {
+            return true;
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.server.is_none() || last.elapsed() < PATIENCE {
+            return false;
+        }
+        *last = Instant::now();
+        self.server.and_then(Server::ended).is_some()
+    }
+}
+
+/// An error if a server that others started is gone by now.
+fn check_presence(report: &LoadReport, address: SocketAddr) -> anyhow::Result<()> {
+    let is_gone = || {
+        let tried = TcpStream::connect_timeout(&address, Duration::from_secs(1));
+        tried.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    };
+    if report.errors == 0 || !is_gone() {
+        return Ok(());
+    }
+    bail!(
+        "{address}: the server went away while it was measured at {:.0}/s: {} of {} had an answer; hint: its own log may say why; start it \
+         and measure again",
+        report.rate,
+        table::count((report.answered + report.rejected) as usize),
+        table::counted(report.due as usize, "request")
+    );
+}
+
 /// An error if there is nothing to measure.
 fn check_answers(report: &LoadReport, address: SocketAddr) -> anyhow::Result<()> {
     if report.has_answers() || report.due == 0 {
@@ -85,9 +145,9 @@ fn check_answers(report: &LoadReport, address: SocketAddr) -> anyhow::Result<()>
     }
     let first = report.first_errors.first().map_or("no answer came in time", String::as_str);
     bail!(
-        "{address}: none of {} requests was answered: {}; hint: satf serve --check says whether a server can start, and the server's own \
+        "{address}: none of {} was answered: {}; hint: satf serve --check says whether a server can start, and the server's own \
          log what it refuses",
-        table::count(report.due as usize),
+        table::counted(report.due as usize, "request"),
         escape::value(first)
     );
 }
@@ -168,35 +228,61 @@ struct Started {
 }
 
 /// It ends with us, however we end: it holds one end of a pipe, and stops when the other one is gone.
-struct Server(Child);
+struct Server(Mutex<Child>);
+
+impl Server {
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it ended, if it did.
+    fn ended(&self) -> Option<ExitStatus> {
+        self.child().try_wait().ok().flatten()
+    }
+}
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let mut child = self.child();
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 
 impl Started {
     fn new(arguments: &BenchServeArguments) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("the program itself")?;
-        let mut command = Command::new(program);
-        command.arg("serve").args(&arguments.model).args(["--listen", "127.0.0.1:0", "--until-stdin-ends"]);
-        for setting in &arguments.set {
-            command.args(["--set", setting]);
-        }
+        let mut command = serve_command(arguments)?;
+        command.args(["--listen", "127.0.0.1:0", "--until-stdin-ends"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut server = Server(command.spawn().context("satf serve")?);
-        let line = first_line(server.0.stdout.take().context("the server's output")?)?;
+        let server = Server(Mutex::new(command.spawn().context("satf serve")?));
+        let stdout = server.child().stdout.take().context("the server's output")?;
+        let line = first_line(stdout)?;
         let address = line.trim().strip_prefix("listening on ").and_then(|address| address.parse().ok());
         let Some(address) = address else {
-            bail!(
-                "the server did not start; hint: satf serve {} --check",
-                arguments.model.as_deref().unwrap_or("".as_ref()).display()
-            );
+            bail!("the server did not start: {}", why_not(arguments)?);
         };
         Ok(Started { server, address })
     }
+}
+
+/// The command that starts a server.
+fn serve_command(arguments: &BenchServeArguments) -> anyhow::Result<Command> {
+    let mut command = Command::new(std::env::current_exe().context("the program itself")?);
+    command.arg("serve").args(&arguments.model);
+    for setting in &arguments.set {
+        command.args(["--set", setting]);
+    }
+    Ok(command)
+}
+
+/// What a server says that does not start. The one that was tried kept silent: what a server says under load is nobody's business here.
+fn why_not(arguments: &BenchServeArguments) -> anyhow::Result<String> {
+    let checked = serve_command(arguments)?.arg("--check").stdin(Stdio::null()).output()?;
+    let said = String::from_utf8_lossy(&checked.stderr);
+    let error = said.lines().find_map(|line| line.strip_prefix("error: "));
+    let model = arguments.model.as_deref().unwrap_or("".as_ref());
+    // Whatever comes from there was made harmless there.
+    Ok(error.map_or_else(|| format!("hint: satf serve {} says why", escape::path(model)), str::to_owned))
 }
 
 /// The first line of a server that may take long to start, or an error if we are to stop meanwhile.

@@ -28,8 +28,8 @@ pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::
         let paired = base.pair(&read(path)?)?;
         if paired.unpaired > 0 {
             tracing::warn!(
-                "{} event(s) are only in {} or only in {} and are left out",
-                paired.unpaired,
+                "{} only in {} or only in {}: left out",
+                table::counted(paired.unpaired, "event"),
                 base_path.display(),
                 path.display()
             );
@@ -111,5 +111,5 @@ fn describe(base: &Path, other: &Path, events: usize, differences: &[(String, Di
             format!("{:.4}", difference.p_value),
         ]);
     }
-    format!("{} against {}, {} events\n{shown}\n\n", name(other), name(base), table::count(events))
+    format!("{} against {}, {}\n{shown}\n\n", name(other), name(base), table::counted(events, "event"))
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::experiment::{Failure, describe, to_json};
 use super::files::Files;
 use super::protocol;
-use super::settings::{check_given, configure};
+use super::settings::{configure, given_keys};
 use crate::args::EvaluateArguments;
 use crate::misuse::misuse;
 use crate::table;
@@ -26,14 +26,14 @@ pub(crate) fn run(
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
     inputs(arguments).check_distinct()?;
-    check_given(&arguments.models, arguments.protocol.seed, arguments.protocol.max_len)?;
+    let given = given_keys(&arguments.models, arguments.protocol.seed, arguments.protocol.max_len)?;
     let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
     let mut models = arguments.models.clone();
     if models.model.is_empty() && models.preset.is_empty() {
         models.model.push(DEFAULT_MODEL.to_owned());
     }
-    let choices = configure(&models, shared, registry)?;
+    let choices = configure(&models, given, shared, registry)?;
     check(arguments, &choices)?;
     let terminal = &terminal.with_checkpoints(arguments.checkpoints.as_deref())?;
     evaluate(arguments, &protocol, choices, terminal).map_err(|error| terminal.explain_stop(error))
@@ -129,13 +129,12 @@ fn evaluate(
         let errors = run.evaluation.report();
         let errors = table::error_note(errors.iter().map(|(_, estimate)| estimate));
         table::print(&format!(
-            "{}\n{notes}{} events of {} users scored; {} rows of unknown items dropped, {} first events of new users \
-             unscored{}",
+            "{}\n{notes}{} of {} scored; {} of unknown items dropped, {} of new users unscored{}",
             describe(outcomes.iter().map(Result::as_ref)),
-            table::count(counts.scored),
-            table::count(run.evaluation.num_users()),
-            table::count(counts.dropped_unknown_items),
-            table::count(counts.unscored_first),
+            table::counted(counts.scored, "event"),
+            table::counted(run.evaluation.num_users(), "user"),
+            table::counted(counts.dropped_unknown_items, "row"),
+            table::counted(counts.unscored_first, "first event"),
             errors.map(|note| format!("\n{note}")).unwrap_or_default(),
         ))?;
     }

@@ -44,10 +44,10 @@ pub(crate) fn run(
     let words = match events {
         0 => "nothing to forget: the model knows none of these users and items\n".to_owned(),
         _ => format!(
-            "forgot {} user(s) and {} item(s): {} events\n",
-            table::count(users.len()),
-            table::count(items.len()),
-            table::count(events)
+            "forgot {} and {}: {}\n",
+            table::counted(users.len(), "user"),
+            table::counted(items.len(), "item"),
+            table::counted(events, "event")
         ),
     };
     let told = json!({
@@ -136,11 +136,12 @@ fn find(known: &Known<'_>, lists: &[Listed]) -> anyhow::Result<HashSet<usize>> {
     }
     let named: Vec<String> = unknown.iter().take(NAMED).map(|id| known.name(id)).collect();
     let rest = unknown.len().saturating_sub(NAMED);
-    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    let more = if rest > 0 { format!(" and {} more", table::count(rest)) } else { String::new() };
     tracing::warn!(
-        "{option}: {} of {asked} {}s are unknown to the model: {}{more} (--strict makes that an error)",
-        unknown.len(),
-        known.what,
+        "{option}: {} of {} {} unknown to the model: {}{more} (--strict makes that an error)",
+        table::count(unknown.len()),
+        table::counted(asked, known.what),
+        table::agreeing(unknown.len(), "is", "are"),
         named.join(", ")
     );
     Ok(found)

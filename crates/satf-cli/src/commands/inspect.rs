@@ -114,11 +114,12 @@ fn describe(model: &Model, bytes: u64) -> String {
         ("users", table::count(dataset.users)),
         ("items", table::count(dataset.items)),
         ("rows", table::count(dataset.rows)),
-        ("holds about users", held_of_users(model.user_data())),
+        ("holds about users", held_of_users(model)),
     ];
     if let Some(statistics) = &dataset.statistics {
-        let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "none".to_owned());
-        pairs.push(("times", format!("{} to {}", time(&statistics.first_time), time(&statistics.last_time))));
+        let times = statistics.first_time.as_ref().zip(statistics.last_time.as_ref());
+        let none = || "none, rows were in order".to_owned();
+        pairs.push(("times", times.map_or_else(none, |(first, last)| format!("{first} to {last}"))));
     }
     if let Some(left_out) = &dataset.left_out {
         pairs.push(("left out", format!("the newest {left_out}")));
@@ -133,7 +134,7 @@ fn describe(model: &Model, bytes: u64) -> String {
     if let Some(validation) = &manifest.validation {
         pairs.push((
             "validated on",
-            format!("{} events of {}", table::count(validation.events), validation.held_back),
+            format!("{} of {}", table::counted(validation.events, "event"), validation.held_back),
         ));
         if let Some(best) = validation.best_iteration {
             pairs.push(("best iteration", best.to_string()));
@@ -185,16 +186,22 @@ pub(super) fn short(value: f64) -> String {
 }
 
 /// What a file holds of single users, in words.
-pub(super) fn held_of_users(user_data: UserData) -> String {
-    match user_data {
+pub(super) fn held_of_users(model: &Model) -> String {
+    match model.user_data() {
         UserData::None => "nothing: sums over all users".to_owned(),
-        UserData::Histories { histories } => {
-            let histories = table::count(histories);
-            format!("the items of {histories} whole histories, without user ids, times and order")
-        }
+        UserData::Histories { histories } => format!(
+            "the items of {}, without user ids, times and order",
+            table::counted(histories, "whole history")
+        ),
         UserData::Events { users, events } => {
-            let (users, events) = (table::count(users), table::count(events));
-            format!("the log itself: {events} events of {users} users, with ids and times")
+            let statistics = model.manifest().dataset.statistics.as_ref();
+            let has_times = statistics.is_none_or(|statistics| statistics.first_time.is_some());
+            format!(
+                "the log itself: {} of {}, with ids and {}",
+                table::counted(events, "event"),
+                table::counted(users, "user"),
+                if has_times { "times" } else { "their order, without times" }
+            )
         }
     }
 }

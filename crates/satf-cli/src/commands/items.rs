@@ -11,9 +11,9 @@ use satf::recommend::{Model, Request};
 use serde_json::{Value, json};
 
 use crate::args::Listed;
-use crate::escape;
 use crate::misuse::{Misuse, OnCommandLine, misuse};
 use crate::signals::StopRequests;
+use crate::{escape, table};
 
 /// Unknown items that are named in a message; the rest is counted.
 const NAMED: usize = 5;
@@ -95,7 +95,7 @@ impl<'a> Items<'a> {
         let named: Vec<String> =
             unknown.iter().take(NAMED).map(|id| format!("'{}'{}", excerpt(id), self.hint(id))).collect();
         let rest = unknown.len().saturating_sub(NAMED);
-        named.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }
+        named.join(", ") + &if rest > 0 { format!(" and {} more", table::count(rest)) } else { String::new() }
     }
 
     /// A history; warns of items that are unknown.
@@ -116,9 +116,10 @@ impl<'a> Items<'a> {
             .on_command_line()?;
         if !unknown.is_empty() {
             tracing::warn!(
-                "{} of {} items are unknown and skipped: {}",
-                unknown.len(),
-                unknown.len() + history.len(),
+                "{} of {} {} unknown and skipped: {}",
+                table::count(unknown.len()),
+                table::counted(unknown.len() + history.len(), "item"),
+                table::agreeing(unknown.len(), "is", "are"),
                 self.name_some(&unknown)
             );
         }
@@ -215,9 +216,10 @@ impl FilterItems<'_> {
         }
         if !unknown.is_empty() {
             tracing::warn!(
-                "{option}: {} of {} items are unknown to the model and left out: {} (--strict makes that an error)",
-                unknown.len(),
-                unknown.len() + found.len(),
+                "{option}: {} of {} {} unknown to the model and left out: {} (--strict makes that an error)",
+                table::count(unknown.len()),
+                table::counted(unknown.len() + found.len(), "item"),
+                table::agreeing(unknown.len(), "is", "are"),
                 self.items.name_some(&unknown)
             );
         }

@@ -74,10 +74,12 @@ fn read_as(
             warn_of_first_row(&file.path, row);
         }
     }
+    let ordered = report.files.iter().filter(|file| file.has_assumed_order);
+    note_assumed_order(&ordered.map(|file| file.path.as_path()).collect::<Vec<_>>(), terminal);
     if report.skipped_rows > 0 {
         tracing::warn!(
-            "skipped {} bad row(s); the first: {}",
-            report.skipped_rows,
+            "skipped {}; the first: {}",
+            table::counted(report.skipped_rows as usize, "bad row"),
             report.skipped_messages.first().map(|message| hints::skipped_row(message)).unwrap_or_default()
         );
     }
@@ -131,6 +133,19 @@ fn check_time_unit(unit: TimeUnit, files: &[(&Path, TimeKind)]) -> anyhow::Resul
     Ok(())
 }
 
+/// Says, once, that rows without times are taken to be in order.
+fn note_assumed_order(files: &[&Path], terminal: &Terminal) {
+    let Some((first, others)) = files.split_first() else { return };
+    let (others, has, its) = match others.len() {
+        0 => (String::new(), "has", "its"),
+        others => (format!(" and {}", table::counted(others, "other file")), "have", "their"),
+    };
+    terminal.note(&format!(
+        "{}{others} {has} no column of times: {its} rows are taken to be in the order of time; --order-is-time says that they are",
+        escape::path(first)
+    ));
+}
+
 /// Says that numbers were taken for seconds of 1970 that look like dates of our days.
 fn warn_of_dates(path: &Path, first: Option<i64>) {
     if let Some(first) = first {
@@ -167,8 +182,9 @@ fn check_checkpoints<'m>(
 fn warn_of_finer_times(times: u64) {
     if times > 0 {
         tracing::warn!(
-            "{} time(s) are finer than a microsecond and are rounded to it; events of a user within one are ties",
-            table::count(times as usize)
+            "{} {} finer than a microsecond and rounded to it; events of a user within one are ties",
+            table::counted(times as usize, "time"),
+            table::agreeing(times as usize, "is", "are"),
         );
     }
 }

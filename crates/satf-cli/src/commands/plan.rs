@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::experiment::Failure;
 use super::files::Files;
 use super::protocol;
-use super::settings::{check_given, configure};
+use super::settings::{configure, given_keys};
 use crate::args::PlanArguments;
 use crate::misuse::misuse;
 use crate::table;
@@ -23,10 +23,10 @@ pub(crate) fn run(arguments: &PlanArguments, registry: &Registry, terminal: &Ter
             arguments.protocol.seen
         );
     }
-    check_given(&arguments.models, arguments.protocol.seed, arguments.protocol.max_len)?;
+    let given = given_keys(&arguments.models, arguments.protocol.seed, arguments.protocol.max_len)?;
     let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
-    let choices = configure(&arguments.models, shared, registry)?;
+    let choices = configure(&arguments.models, given, shared, registry)?;
     let (log, _) = super::read(&arguments.log, terminal)?;
     let cut = protocol::cut(&protocol, &log)?;
     terminal.finish();

@@ -44,10 +44,10 @@ pub(crate) fn run(arguments: &PrepareArguments, terminal: &Terminal) -> anyhow::
         }));
     }
     table::print(&format!(
-        "{} rows read, {} duplicates removed, {} rows outside the {}-core removed\n\n{}\n\nwritten to {} in {:.1} s",
-        table::count(raw.rows().len()),
-        table::count(duplicates),
-        table::count(outside_core),
+        "{} read, {} removed, {} outside the {}-core removed\n\n{}\n\nwritten to {} in {:.1} s",
+        table::counted(raw.rows().len(), "row"),
+        table::counted(duplicates, "duplicate"),
+        table::counted(outside_core, "row"),
         arguments.core,
         super::stats::describe(&statistics),
         escape::path(&arguments.output),

@@ -113,9 +113,7 @@ fn one(
         let hint = if falls_back { "these are the most popular ones" } else { "hint: --fallback popular" };
         tracing::warn!("no item of the history is known, so nothing can be recommended; {hint}");
     } else if answer.items.is_empty() {
-        tracing::warn!(
-            "nothing is left to recommend: every item is in the history, in --exclude, or not in --only; hint: --allow-seen"
-        );
+        tracing::warn!("{}", nothing_left(arguments));
     }
     if arguments.json {
         return table::print_json(&json!({
@@ -132,6 +130,21 @@ fn one(
         ""
     };
     table::print(&format!("{note}{shown}"))
+}
+
+/// Why nothing can be recommended, by what was asked for.
+fn nothing_left(arguments: &RecommendArguments) -> String {
+    let mut reasons = Vec::new();
+    // Alone the option lets everything of the history through.
+    let allows_all = matches!(arguments.allow_seen, Some(None));
+    reasons.extend((!allows_all).then_some("in the history"));
+    reasons.extend(arguments.exclude.as_ref().map(|_| "in --exclude"));
+    reasons.extend(arguments.only.as_ref().map(|_| "not in --only"));
+    let hint = if arguments.allow_seen.is_none() { "; hint: --allow-seen" } else { "" };
+    match reasons.as_slice() {
+        [] => "nothing is left to recommend".to_owned(),
+        reasons => format!("nothing is left to recommend: every item is {}{hint}", reasons.join(" or ")),
+    }
 }
 
 fn to_json(list: &[Recommendation], items: &Items<'_>) -> Vec<Value> {
@@ -211,11 +224,15 @@ fn many(
     } else {
         checked?;
     }
-    // What the options of times mean is known with the first history, before anything is written.
+    // What the options of columns and times mean is known with the first history, before anything is written.
     let first = histories.next();
+    check_columns(&reading, &histories)?;
     check_times(&reading.reading, &histories)?;
     let mut all = first.into_iter().chain(&mut histories);
     let report = write(arguments, items, prepared, &mut all, terminal)?;
+    if histories.has_assumed_order() {
+        super::note_assumed_order(&[histories.path()], terminal);
+    }
     super::warn_of_dates(histories.path(), histories.doubtful_dates());
     if let Some(row) = histories.doubtful_first_row() {
         super::warn_of_first_row(histories.path(), row);
@@ -223,8 +240,8 @@ fn many(
     super::warn_of_finer_times(histories.finer_times());
     if histories.skipped_rows() > 0 {
         tracing::warn!(
-            "{} bad rows skipped; the first: {}",
-            table::count(histories.skipped_rows() as usize),
+            "skipped {}; the first: {}",
+            table::counted(histories.skipped_rows() as usize, "bad row"),
             histories
                 .skipped_messages()
                 .first()
@@ -233,6 +250,26 @@ fn many(
         );
     }
     tell(&report, arguments)
+}
+
+/// An error if columns are named and nothing in the file has a name.
+fn check_columns(options: &HistoryOptions, histories: &UserHistories<'_>) -> anyhow::Result<()> {
+    let HistoryOptions { reading, history_column, .. } = options;
+    let given = [
+        ("--user-column", &reading.user_column),
+        ("--item-column", &reading.item_column),
+        ("--time-column", &reading.time_column),
+        ("--history-column", history_column),
+    ];
+    let given = given.into_iter().find(|(_, column)| column.is_some());
+    if let Some((option, _)) = given.filter(|_| histories.has_only_lists()) {
+        bail!(
+            "{option} means nothing for {}, whose histories are lists without names; hint: leave it out, or write objects such as \
+             {{\"user_id\": \"ann\", \"history\": [\"tent\"]}}",
+            escape::path(histories.path())
+        );
+    }
+    Ok(())
 }
 
 /// An error if options say of times what the histories do not have.
@@ -290,27 +327,32 @@ fn write(
 fn tell(report: &StreamReport, arguments: &RecommendArguments) -> anyhow::Result<()> {
     // One history has named its unknown items already.
     if report.unknown_items > 0 && arguments.histories.is_some() {
+        let unknown = report.unknown_items as usize;
         tracing::warn!(
-            "{} items of histories are unknown and skipped",
-            table::count(report.unknown_items as usize)
+            "{} of histories {} unknown and skipped",
+            table::counted(unknown, "item"),
+            table::agreeing(unknown, "is", "are")
         );
     }
     if report.without_known_items > 0 {
         let got = match arguments.fallback {
-            FallbackArgument::Popular => "they got the most popular items",
-            FallbackArgument::None => "they got nothing; hint: --fallback popular",
+            FallbackArgument::Popular => "the most popular items",
+            FallbackArgument::None => "nothing; hint: --fallback popular",
         };
+        let histories = report.without_known_items as usize;
         tracing::warn!(
-            "{} histories have no known item: {got}",
-            table::count(report.without_known_items as usize)
+            "{} {} no known item: {} got {got}",
+            table::counted(histories, "history"),
+            table::agreeing(histories, "has", "have"),
+            table::agreeing(histories, "it", "they"),
         );
     }
     match &arguments.output {
         Some(_) if arguments.json => table::print_json(&json!(report)),
         Some(path) => table::print(&format!(
-            "{} histories, {} recommendations written to {}",
-            table::count(report.histories as usize),
-            table::count(report.recommendations as usize),
+            "{}, {} written to {}",
+            table::counted(report.histories as usize, "history"),
+            table::counted(report.recommendations as usize, "recommendation"),
             path.display()
         )),
         None => Ok(()),

@@ -51,7 +51,10 @@ pub(crate) fn run(
     match findings.failed.len() {
         0 => Ok(()),
         failed => {
-            bail!("{failed} cell(s) could not be filled, for the reasons above; the report is without them")
+            bail!(
+                "{} could not be filled, for the reasons above; the report is without what is missing",
+                table::counted(failed, "cell")
+            )
         }
     }
 }

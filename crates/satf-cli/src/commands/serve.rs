@@ -1,12 +1,13 @@
 //! `satf serve`: recommendations over HTTP.
 
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use anyhow::Context;
 use satf::models::Registry;
 use satf_server::config::{ADMIN_KEY, Config, ENVIRONMENT_PREFIX, READ_KEY, faults_of_keys, parse_value};
-use satf_server::{State, serve};
+use satf_server::{ServeError, State, serve};
 use toml::Value;
 
 use super::files::Files;
@@ -44,11 +45,31 @@ pub(crate) fn run(
     if arguments.until_stdin_ends {
         end_with_stdin()?;
     }
-    serve(state, |address| {
+    let served = serve(state, |address| {
         // Whoever started it may wait for this line.
         let _ = table::print(&format!("listening on {address}"));
+    });
+    served.map_err(|error| match in_the_way(&error) {
+        Some(hint) => anyhow::anyhow!("{error}; hint: {hint}"),
+        None => error.into(),
     })
-    .context("the server stopped")
+}
+
+/// What helps against an address that cannot be listened on.
+fn in_the_way(error: &ServeError) -> Option<&'static str> {
+    let ServeError::Io { source, .. } = error else { return None };
+    match source.kind() {
+        ErrorKind::AddrInUse => Some(
+            "another program listens there, perhaps this server already; stop it, or choose another address with --listen",
+        ),
+        ErrorKind::AddrNotAvailable => Some(
+            "this machine does not have that address; --listen 0.0.0.0:PORT takes all it has, 127.0.0.1:PORT is for itself only",
+        ),
+        ErrorKind::PermissionDenied => {
+            Some("ports below 1024 are for the system; choose another one with --listen")
+        }
+        _ => None,
+    }
 }
 
 /// Everything that is to be served, read and checked.

@@ -1,11 +1,11 @@
-//! Keys of models, from presets, a TOML file and `--set`.
+//! Keys of models, from presets, a TOML file, options of their own and `--set`: each wins over those before it.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use satf::data::read_configuration;
 use satf::experiment::{
-    Asked, Choice, ExperimentError, KeySetting, ModelSettings, SettingsError, SharedKeys,
+    Asked, Choice, ExperimentError, GivenKeys, KeySetting, ModelSettings, SettingsError, SharedKeys,
 };
 use satf::fault::picture;
 use satf::models::Registry;
@@ -19,11 +19,12 @@ use crate::signals::StopRequests;
 /// The models and presets asked for, in the order asked.
 pub(crate) fn configure(
     arguments: &ModelArguments,
+    given: GivenKeys,
     shared: SharedKeys,
     registry: &Registry,
 ) -> anyhow::Result<Vec<Choice>> {
     let build = |arguments: &ModelArguments| -> anyhow::Result<Vec<Choice>> {
-        let settings = read_settings(arguments, shared, registry)?;
+        let settings = read_settings(arguments, given, shared, registry)?;
         settings.configure(&shared, registry).map_err(|error| match error {
             ExperimentError::Settings(error) => in_words(error),
             error => error.into(),
@@ -41,10 +42,11 @@ pub(crate) fn configure(
 /// The keys given for the models and presets asked for, in the order asked.
 pub(crate) fn gather(
     arguments: &ModelArguments,
+    given: GivenKeys,
     shared: SharedKeys,
     registry: &Registry,
 ) -> anyhow::Result<Vec<Asked>> {
-    read_settings(arguments, shared, registry)?.gather(&shared, registry).map_err(in_words)
+    read_settings(arguments, given, shared, registry)?.gather(&shared, registry).map_err(in_words)
 }
 
 /// Whether two lists of faults, a line each below a heading, have one in common.
@@ -65,12 +67,12 @@ pub(crate) fn keys_set(arguments: &ModelArguments) -> anyhow::Result<Vec<String>
     arguments.set.iter().map(|text| Ok(parse_assignment(text)?.key)).collect()
 }
 
-/// An error if a key of all models is given with `--set` and, with another value, by an option of its own.
-pub(crate) fn check_given(
+/// The keys of all models that are given by options of their own; an error if one is given with `--set` too, with another value.
+pub(crate) fn given_keys(
     arguments: &ModelArguments,
     seed: Option<u64>,
     max_len: Option<usize>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<GivenKeys> {
     let options = [
         ("--seed", "seed", seed),
         ("--max-len", "max_len", max_len.map(|max_len| max_len as u64)),
@@ -90,7 +92,7 @@ pub(crate) fn check_given(
             );
         }
     }
-    Ok(())
+    Ok(GivenKeys { seed, max_len, memory_bytes: arguments.memory })
 }
 
 /// What is wrong with settings, with the options that it is about.
@@ -137,13 +139,14 @@ fn check_set_once(keys: &[KeySetting]) -> anyhow::Result<()> {
 /// What the arguments say, the file included. The file is read once everything else is known to make sense.
 fn read_settings(
     arguments: &ModelArguments,
+    given: GivenKeys,
     shared: SharedKeys,
     registry: &Registry,
 ) -> anyhow::Result<ModelSettings> {
     let keys = keys_of(arguments)?;
     check_set_once(&keys)?;
     let (models, presets) = (arguments.model.clone(), arguments.preset.clone());
-    let settings = ModelSettings { models, presets, keys, ..ModelSettings::default() };
+    let settings = ModelSettings { models, presets, given, keys, ..ModelSettings::default() };
     settings.gather(&shared, registry).map_err(in_words)?;
     let configuration = arguments.config.as_deref().map(read_table).transpose()?.unwrap_or_default();
     Ok(ModelSettings { configuration, ..settings })
@@ -196,7 +199,7 @@ mod tests {
             memory: None,
         };
         let shared = SharedKeys { seed: 5, max_len: Some(50), memory_bytes: Some(1 << 30) };
-        configure(&arguments, shared, &Registry::default())
+        configure(&arguments, GivenKeys::default(), shared, &Registry::default())
             .map(|all| all.into_iter().map(|choice| choice.configured.configuration).collect())
             .map_err(|error| format!("{error:#}"))
     }

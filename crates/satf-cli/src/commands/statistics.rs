@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use satf::data::{FileIdentity, FileLock, IdType, ReadOptions};
-use satf::experiment::{Choice, SharedKeys};
+use satf::experiment::{Choice, GivenKeys, SharedKeys};
 use satf::interactions::{Clock, Ids, Interactions};
 use satf::models::{Registry, Table};
 use satf::prepare::TiePolicy;
@@ -184,7 +184,8 @@ pub(super) fn plan_of_update(
     let was = |key: &str| manifest.configuration.get(key).cloned().unwrap_or(Value::Null);
     let seed = was("seed").as_u64().unwrap_or_default();
     let shared = SharedKeys { seed, max_len: arguments.max_len, memory_bytes: arguments.memory };
-    let given = configure(&asked(arguments, vec![manifest.model.clone()]), shared, registry)?;
+    let keys = GivenKeys { seed: None, max_len: arguments.max_len, memory_bytes: arguments.memory };
+    let given = configure(&asked(arguments, vec![manifest.model.clone()]), keys, shared, registry)?;
     for choice in &given {
         for key in choice.settings().keys().filter(|key| *key != MEMORY) {
             let (given, was) = (&choice.configured.configuration[key], was(key));

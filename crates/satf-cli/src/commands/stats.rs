@@ -44,13 +44,21 @@ pub(crate) fn describe(statistics: &Statistics) -> String {
         ("density", format!("{:.2} %", 100.0 * statistics.density)),
         ("first time", time(&statistics.first_time)),
         ("last time", time(&statistics.last_time)),
-        ("duplicates", format!("{} rows repeat a user and item", table::count(statistics.duplicates))),
+        (
+            "duplicates",
+            format!(
+                "{} {} a user and item",
+                table::counted(statistics.duplicates, "row"),
+                table::agreeing(statistics.duplicates, "repeats", "repeat")
+            ),
+        ),
         (
             "ties",
             format!(
-                "{} rows ({:.0} %) share user and time with another",
-                table::count(statistics.tied_rows),
-                share(statistics.tied_rows)
+                "{} ({:.0} %) {} user and time with another",
+                table::counted(statistics.tied_rows, "row"),
+                share(statistics.tied_rows),
+                table::agreeing(statistics.tied_rows, "shares", "share")
             ),
         ),
     ])

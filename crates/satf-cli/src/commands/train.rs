@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use anyhow::Context;
 use satf::evaluate::{EvaluateOptions, Measure, Metric, evaluate};
-use satf::experiment::{Choice, Recorder, SharedKeys, Validated, Validation, Warning, fit_with_validation};
+use satf::experiment::{
+    Choice, GivenKeys, Recorder, SharedKeys, Validated, Validation, Warning, fit_with_validation,
+};
 use satf::interactions::Interactions;
 use satf::model_file;
 use satf::models::{DEFAULT_MODEL, Quantization, Registry, UserData};
@@ -18,12 +20,13 @@ use serde_json::{Value, json};
 
 use super::files::Files;
 use super::inspect::{held_of_users, is_rehearsed, settled, short};
-use super::settings::{check_given, configure};
+use super::settings::{check_given, configure, given_keys};
 use super::statistics::{
     Output, joined, load_with_statistics, lock, plan_of_update, read_options_of, warn_of_rows_again,
 };
 use crate::args::{ModelArguments, TrainArguments};
 use crate::misuse::{Misuse, OnCommandLine, misuse};
+use crate::options::Options;
 use crate::terminal::Terminal;
 use crate::{escape, table};
 
@@ -55,7 +58,7 @@ pub(crate) fn run(
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
-    check_given(&asked(arguments, Vec::new()), arguments.seed, arguments.max_len)?;
+    let given = given_keys(&asked(arguments, Vec::new()), arguments.seed, arguments.max_len)?;
     if let Some(model) = &arguments.update {
         return update(arguments, model, registry, terminal);
     }
@@ -72,7 +75,7 @@ pub(crate) fn run(
             if arguments.ties.is_some() { "--ties file" } else { "the preset" }
         );
     }
-    let choice = choose(arguments, protocol.map(|protocol| protocol.max_len), registry)?;
+    let choice = choose(arguments, given, protocol.map(|protocol| protocol.max_len), registry)?;
     let quantize = arguments.quantize.unwrap_or_default();
     if quantize != Quantization::None
         && let Some(reason) = choice.configured.learner.never_quantized()
@@ -129,8 +132,8 @@ fn update(
         trained.write(output.path(), terminal)?;
         let told =
             json!({ "rows_before": rows_before, "rows_added": rows_added, "rows_already_there": rows_again });
-        let (added, before) = (table::count(rows_added), table::count(rows_before));
-        trained.report(output.path(), arguments.json, told, &format!("added {added} rows to {before}\n"))
+        let (added, before) = (table::counted(rows_added, "row"), table::count(rows_before));
+        trained.report(output.path(), arguments.json, told, &format!("added {added} to {before}\n"))
     };
     work().map_err(|error| terminal.explain_stop(error))
 }
@@ -197,7 +200,7 @@ pub(super) fn learn(
     }
     if quantize != Quantization::None {
         model.quantize(quantize)?;
-        if newest.validate.is_none() {
+        if newest.validate.is_none() && Options::running().have(&["--quantize", "--validate"]) {
             tracing::warn!("what --quantize {} costs is measured with --validate", quantize.name());
         }
     }
@@ -298,7 +301,12 @@ fn files(arguments: &TrainArguments) -> Files {
         .keeping("--checkpoints", arguments.checkpoints.as_ref())
 }
 
-fn choose(arguments: &TrainArguments, max_len: Option<usize>, registry: &Registry) -> anyhow::Result<Choice> {
+fn choose(
+    arguments: &TrainArguments,
+    given: GivenKeys,
+    max_len: Option<usize>,
+    registry: &Registry,
+) -> anyhow::Result<Choice> {
     let model = match (&arguments.model, &arguments.preset) {
         (Some(model), _) => vec![model.clone()],
         (None, None) => vec![DEFAULT_MODEL.to_owned()],
@@ -310,7 +318,7 @@ fn choose(arguments: &TrainArguments, max_len: Option<usize>, registry: &Registr
         max_len: arguments.max_len.or(max_len),
         memory_bytes: arguments.memory,
     };
-    configure(&asked, shared, registry)?.pop().context("one model to train")
+    configure(&asked, given, shared, registry)?.pop().context("one model to train")
 }
 
 /// The keys that are given for a model.
@@ -367,17 +375,21 @@ fn validate(
 
 /// A file with more than sums in it wants to be guarded like the log.
 fn warn_of_user_data(model: &Model) {
-    let user_data = model.user_data();
-    match user_data {
+    match model.user_data() {
         UserData::None => {}
         UserData::Histories { .. } => tracing::warn!(
             "the file holds {}: anyone who knows part of a history can find the rest of it, so guard the file like the log; \
              other models keep nothing but sums over all users",
-            held_of_users(user_data)
+            held_of_users(model)
         ),
         UserData::Events { .. } => tracing::warn!(
-            "the file holds {}, so guard it like the log; without --with-statistics it would not",
-            held_of_users(user_data)
+            "the file holds {}, so guard it like the log{}",
+            held_of_users(model),
+            if Options::running().has("--with-statistics") {
+                "; without --with-statistics it would not"
+            } else {
+                ""
+            }
         ),
     }
 }
@@ -403,20 +415,20 @@ fn describe(model: &Model) -> String {
     let manifest = model.manifest();
     let dataset = &manifest.dataset;
     let mut text = format!(
-        "{} learned from {} rows of {} users and {} items",
+        "{} learned from {} of {} and {}",
         manifest.model,
-        table::count(dataset.rows),
-        table::count(dataset.users),
-        table::count(dataset.items),
+        table::counted(dataset.rows, "row"),
+        table::counted(dataset.users, "user"),
+        table::counted(dataset.items, "item"),
     );
     if let Some(learned) = describe_learned(model) {
         text.push_str(&format!("\n{learned}"));
     }
     if let Some(validation) = &manifest.validation {
         text.push_str(&format!(
-            "\nbefore that, without the newest {}, it predicted {} events there:\n",
+            "\nbefore that, without the newest {}, it predicted {} there:\n",
             validation.held_back,
-            table::count(validation.events)
+            table::counted(validation.events, "event")
         ));
         for (metric, estimate) in &validation.metrics {
             text.push_str(&format!("  {metric} {}\n", table::estimate(estimate)));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use satf::evaluate::EvaluateOptions;
-use satf::experiment::{Asked, CutDescription, SharedKeys};
+use satf::experiment::{Asked, CutDescription, GivenKeys, SharedKeys};
 use satf::interactions::Interactions;
 use satf::models::{ModelEntry, Registry};
 use satf::tune::{
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::files::Files;
 use super::protocol;
-use super::settings::{check_given, check_keys, gather, keys_set};
+use super::settings::{check_keys, gather, given_keys, keys_set};
 use crate::args::{ModelArguments, PartArgument, SearchArguments, TuneArguments, TuneCommand};
 use crate::misuse::{OnCommandLine, misuse};
 use crate::signals::StopRequests;
@@ -49,10 +49,10 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
             "--on validation: tuning is on the validation set already; the test set is scored once, at the end"
         );
     }
-    check_given(&arguments.models, arguments.protocol.seed, arguments.protocol.max_len)?;
+    let given = given_keys(&arguments.models, arguments.protocol.seed, arguments.protocol.max_len)?;
     let protocol = protocol::resolve(&arguments.protocol, &arguments.models.preset, registry)?;
     let shared = SharedKeys { memory_bytes: arguments.models.memory, ..protocol.shared_keys() };
-    let asked = only_model(&arguments.models, shared, registry)?;
+    let asked = only_model(&arguments.models, given, shared, registry)?;
     let keys = keys_set(&arguments.models)?;
     check_keys(&asked, &keys)?;
     let Asked { entry, settings, .. } = asked;
@@ -61,10 +61,18 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
     }
     let patience = options.patience.unwrap_or(USUAL_PATIENCE);
     let mut space = find_space(&entry, options.space.as_deref())?;
-    for key in keys {
+    for key in &keys {
         let value =
-            settings.get(&key).with_context(|| format!("--set {key}: the model does not have this key"));
-        space.pin(&key, value.on_command_line()?.clone());
+            settings.get(key).with_context(|| format!("--set {key}: the model does not have this key"));
+        space.pin(key, value.on_command_line()?.clone());
+    }
+    for (key, value) in given.of(&entry).on_command_line()? {
+        // A key that has an option of its own is held too, where a space of one's own would search for it.
+        if space.dimensions().iter().any(|dimension| dimension.key == key)
+            && !keys.iter().any(|set| set == key)
+        {
+            space.pin(key, value);
+        }
     }
     space.check(&entry)?;
 
@@ -124,7 +132,12 @@ pub(crate) fn run(arguments: &TuneArguments, registry: &Registry, terminal: &Ter
 }
 
 /// The one model asked for. Where a preset of the very model is given too, the preset says it all.
-fn only_model(arguments: &ModelArguments, shared: SharedKeys, registry: &Registry) -> anyhow::Result<Asked> {
+fn only_model(
+    arguments: &ModelArguments,
+    given: GivenKeys,
+    shared: SharedKeys,
+    registry: &Registry,
+) -> anyhow::Result<Asked> {
     let mut arguments = arguments.clone();
     if let ([model], [preset]) = (arguments.model.as_slice(), arguments.preset.as_slice())
         && registry.preset(preset.trim()).on_command_line()?.model == model.trim()
@@ -135,7 +148,7 @@ fn only_model(arguments: &ModelArguments, shared: SharedKeys, registry: &Registr
         let names = [arguments.model, arguments.preset].concat().join(", ");
         misuse!("{names}: expected one model; tune them one by one");
     }
-    gather(&arguments, shared, registry)?.pop().context("expected a model")
+    gather(&arguments, given, shared, registry)?.pop().context("expected a model")
 }
 
 fn find_space(model: &ModelEntry, asked: Option<&Path>) -> anyhow::Result<Space> {

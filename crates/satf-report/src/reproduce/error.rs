@@ -8,6 +8,7 @@ use satf::experiment::{ExperimentError, SettingsError};
 use satf::fault::lines;
 use satf::models::{ConfigError, ModelError, UnknownPreset};
 use satf::monitor::Cancelled;
+use satf::numbers::counted;
 use satf::prepare::SplitError;
 use satf::tune::TuneError;
 
@@ -22,7 +23,7 @@ pub enum SuiteError {
     #[error("{0}")]
     Syntax(String),
     /// What can be told without data is wrong with it.
-    #[error("the suite has {} fault(s):{}", .0.len(), lines(.0))]
+    #[error("the suite has {}:{}", counted(.0.len(), "fault"), lines(.0))]
     Faults(Vec<String>),
     /// A suite of a file is wrong.
     #[error("{}", path.display())]

@@ -388,7 +388,7 @@ mod tests {
         let text = SMALL.replace("'mp'", "'mq'").replace("name = 'a'", "name = 'a/../b'")
             + "[published.zzz]\nMP = { ndcg = [0, 0], hr = [0, 0], cov = 0 }\n[[ranks]]\ndatasets = ['q']\nmodels = []\nvalues = [1]\n";
         let error = format!("{:#}", Suite::parse(&text, &Registry::default()).unwrap_err());
-        for part in ["4 fault(s)", "did you mean 'mp'", "a/../b", "published.zzz", "ranks: 'q'"] {
+        for part in ["4 faults", "did you mean 'mp'", "a/../b", "published.zzz", "ranks: 'q'"] {
             assert!(error.contains(part), "{part}: {error}");
         }
         for (figures, part) in [

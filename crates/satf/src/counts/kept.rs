@@ -14,6 +14,7 @@ use crate::interactions::{
     AsId, Clock, Id, Interactions, ItemIndex, OwnedId, Timestamp, UserIndex, event_hash,
 };
 use crate::monitor::Cancelled;
+use crate::numbers::Count;
 use crate::prepare::Histories;
 
 /// Why an event cannot be counted.
@@ -22,7 +23,8 @@ use crate::prepare::Histories;
 pub enum CountsError {
     /// The sums have no room for so many.
     #[error(
-        "{events} events are more than the sums of pairs have room for, which with a window of {window} is {most}"
+        "{} events are more than the sums of pairs have room for, which with a window of {window} is {}",
+        Count::of(*events), Count::of(*most)
     )]
     TooManyEvents {
         /// How many there would be.
@@ -396,7 +398,7 @@ mod tests {
         let error = counts.add(1, 2, Timestamp(2)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "4294967296 events are more than the sums of pairs have room for, which with a window of 50 is 4294967295"
+            "4,294,967,296 events are more than the sums of pairs have room for, which with a window of 50 is 4,294,967,295"
         );
         let error =
             Counts::default().merge(&counts).and_then(|()| counts.clone().merge(&counts)).unwrap_err();

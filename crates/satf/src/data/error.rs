@@ -4,10 +4,12 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::foreign::ForeignKind;
 use super::{DataHint, Role};
 use crate::byte_size::ByteSize;
 use crate::fault::excerpt;
 use crate::monitor::Cancelled;
+use crate::numbers::{Count, counted};
 
 /// Why a log cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -40,8 +42,8 @@ pub enum DataError {
         path: Option<PathBuf>,
     },
     /// The file, or the log, holds no row that can be used: all are bad, and were skipped.
-    #[error("{}no rows: all {skipped} bad row(s) were skipped; the first: {first}",
-        path.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default())]
+    #[error("{}no rows: {}; the first: {first}",
+        path.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default(), all_skipped(*skipped))]
     OnlyBadRows {
         /// The file, or none if no file was given.
         path: Option<PathBuf>,
@@ -66,6 +68,14 @@ pub enum DataError {
         path: PathBuf,
         /// What the file begins with.
         found: Box<str>,
+    },
+    /// The file is something else altogether.
+    #[error("{}: {kind}\nhint: {}", path.display(), kind.hint())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        kind: ForeignKind,
     },
     /// A column that is needed is not there.
     #[error("{}", describe_unknown_column(path, *role, wanted.as_deref(), columns, nearest.as_deref()))]
@@ -136,7 +146,7 @@ pub enum DataError {
         hint: Option<DataHint>,
     },
     /// More rows are bad than may be.
-    #[error("more than {allowed} bad rows, the most that may be skipped; the last one: {last}")]
+    #[error("more than {}, the most that may be skipped; the last one: {last}", counted(*allowed as usize, "bad row"))]
     TooManyBadRows {
         /// How many were allowed.
         allowed: u64,
@@ -227,7 +237,7 @@ pub enum DataError {
         has_times: bool,
     },
     /// More of something than an index can count.
-    #[error("more than {limit} {what}")]
+    #[error("more than {} {what}", Count(*limit))]
     TooMany {
         /// `users`, `items` or `rows`.
         what: &'static str,
@@ -235,7 +245,7 @@ pub enum DataError {
         limit: u64,
     },
     /// The log is larger than the memory there is.
-    #[error("the log does not fit into memory: {count} {what} have been read, and the {} for more of them are not available", ByteSize(*bytes))]
+    #[error("the log does not fit into memory: {} {what} have been read, and the {} for more of them are not available", Count::of(*count), ByteSize(*bytes))]
     NoRoom {
         /// `users`, `items` or `rows`.
         what: &'static str,
@@ -313,6 +323,7 @@ impl DataError {
     pub fn hint(&self) -> Option<DataHint> {
         match self {
             DataError::UnknownFormat { .. } => Some(DataHint::GiveFormat),
+            DataError::Foreign { kind, .. } => Some(kind.hint()),
             DataError::UnknownColumn { role, .. }
             | DataError::SameColumn { second: role, .. }
             | DataError::RepeatedColumn { role, .. } => Some(DataHint::GiveColumn(*role)),
@@ -404,6 +415,13 @@ pub struct Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}, {})", self.value, self.path.display(), self.position)
+    }
+}
+
+fn all_skipped(skipped: u64) -> String {
+    match skipped {
+        1 => "the only one is bad and was skipped".to_owned(),
+        skipped => format!("all {} are bad and were skipped", counted(skipped as usize, "row")),
     }
 }
 

@@ -101,7 +101,6 @@ pub(super) fn detect(source: &mut Source<'_>, wanted: &Wanted<'_>) -> Result<For
     let line = source.peek_line()?;
     let found = match line {
         [] => return Err(DataError::NoRows { path: Some(path) }),
-        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "it is UTF-16 text; convert it to UTF-8".to_owned(),
         line if memchr(0, line).is_some() => {
             format!("it looks like binary data, it begins with {}", shown(line))
         }

@@ -23,6 +23,10 @@ pub enum DataHint {
     OrderIsTime,
     /// Say that the first row is an event.
     GiveHeader,
+    /// Convert the file.
+    ConvertToUtf8,
+    /// Use the file as a model.
+    LoadModel,
 }
 
 impl fmt::Display for DataHint {
@@ -42,6 +46,10 @@ impl fmt::Display for DataHint {
             DataHint::GiveTimeUnit => write!(f, "give the time_unit ({})", TimeUnit::told_names()),
             DataHint::OrderIsTime => f.write_str("order_is_time reads every file without its times"),
             DataHint::GiveHeader => f.write_str("if it is an event, set header to false"),
+            DataHint::ConvertToUtf8 => {
+                f.write_str("convert it, for example with iconv -f UTF-16 -t UTF-8 OLD > NEW")
+            }
+            DataHint::LoadModel => f.write_str("it can be loaded as a model"),
         }
     }
 }

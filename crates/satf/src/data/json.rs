@@ -79,6 +79,7 @@ pub(super) struct JsonRows<'a> {
     /// What a value is expected to be.
     expected: &'static str,
     lists: i64,
+    objects: u64,
 }
 
 impl<'a> JsonRows<'a> {
@@ -94,7 +95,7 @@ impl<'a> JsonRows<'a> {
             }
             _ => "a JSON object",
         };
-        Ok(JsonRows { texts: JsonTexts::open(source)?, wanted, known, expected, lists: 0 })
+        Ok(JsonRows { texts: JsonTexts::open(source)?, wanted, known, expected, lists: 0, objects: 0 })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -103,6 +104,11 @@ impl<'a> JsonRows<'a> {
 
     pub(super) fn text_bytes(&self) -> u64 {
         self.texts.text_bytes()
+    }
+
+    /// Whether all values so far were lists that stand alone, in which nothing has a name.
+    pub(super) fn has_only_lists(&self) -> bool {
+        self.lists > 0 && self.objects == 0
     }
 
     #[inline]
@@ -128,6 +134,7 @@ impl<'a> JsonRows<'a> {
                 Err(fault) => Next::Bad(Position::Line(line), fault),
             });
         }
+        self.objects += 1;
         let (keys, columns) = match &self.known {
             Some((keys, columns)) => (keys, columns),
             // The first object shows what the keys are.

@@ -209,11 +209,16 @@ impl LogBuilder {
         let wanted = Wanted::log(&self.options, self.ledger.next_row_number());
         let (mut rows, format) = Rows::open(source, wanted, monitor)?;
         let (ledger, tolerance) = (&mut self.ledger, &mut self.tolerance);
+        let mut has_times = true;
         for number in 0u64.. {
             if number.is_multiple_of(ROWS_A_CHECK) {
                 check_cancelled(monitor)?;
             }
-            match rows.next(|columns, row| take(ledger, tolerance, &path, columns, &row))? {
+            let taken = rows.next(|columns, row| {
+                has_times = row.time.is_some();
+                take(ledger, tolerance, &path, columns, &row)
+            });
+            match taken? {
                 Next::Row(taken) => taken?,
                 Next::Bad(position, fault) => tolerance.reject(fault.at(&path, position))?,
                 Next::End => break,
@@ -226,7 +231,16 @@ impl LogBuilder {
         }
         self.report.text_bytes += rows.text_bytes();
         let doubtful_first_row = rows.doubtful_first_row().cloned();
-        let report = FileReport { path, format, rows: taken, doubtful_first_row, times, doubtful_dates };
+        let has_assumed_order = !has_times && !self.options.tells_order();
+        let report = FileReport {
+            path,
+            format,
+            rows: taken,
+            doubtful_first_row,
+            times,
+            has_assumed_order,
+            doubtful_dates,
+        };
         self.report.files.push(report);
         Ok(())
     }

@@ -119,6 +119,13 @@ impl IdType {
     }
 }
 
+impl ReadOptions {
+    /// Whether it is said, by the format or else, that rows without times are in the order of time.
+    pub(super) fn tells_order(&self) -> bool {
+        self.order_is_time || self.format == Some(Format::SasRec)
+    }
+}
+
 impl fmt::Display for TimeUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -175,7 +182,10 @@ pub struct FileReport {
     pub doubtful_first_row: Option<FirstRow>,
     /// What its times are.
     pub times: TimeKind,
-    /// The first of its times, if all of them were taken for seconds since 1970 and look like dates such as 20240517.
+    /// Whether it has no times and nobody said so: its rows were taken to be in the order of time. [`ReadOptions::order_is_time`]
+    /// says that they are.
+    pub has_assumed_order: bool,
+    /// The first of its times that looks like a date such as 20240517, if most of them do and were taken for seconds since 1970.
     /// [`ReadOptions::time_unit`] says which they are.
     pub doubtful_dates: Option<i64>,
 }

@@ -9,6 +9,7 @@ use memchr::{memchr, memchr_iter};
 use super::DataError;
 use super::error::{Fault, shown};
 use super::source::{LONGEST_LINE, Line, Source};
+use crate::numbers::counted;
 
 /// What stands between two fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +93,9 @@ impl Records {
                 if let Some(fault) = self.quoted.read(source, line, &mut self.spans)? {
                     return Ok(Some((line.number, Err(Box::new(fault)))));
                 }
-                return Ok(Some((line.number, Ok(Record { bytes: &self.quoted.bytes, spans: &self.spans }))));
+                // The buffer is longer than what stands in it.
+                let bytes = &self.quoted.bytes[..self.spans.last().map_or(0, |(_, end)| *end)];
+                return Ok(Some((line.number, Ok(Record { bytes, spans: &self.spans }))));
             }
             Splitting::Delimiter(delimiter) => {
                 let mut start = 0;
@@ -137,7 +140,41 @@ fn find_double_colon(text: &[u8]) -> Option<usize> {
 
 pub(super) fn nul_fault(text: &[u8]) -> Fault {
     let at = memchr(0, text).unwrap_or(0);
-    Fault::of_line(format!("a NUL byte after {at} bytes of {}", shown(text)), "text")
+    // Latin letters in UTF-16 have one at every second place.
+    let is_utf16 = text.len() > 3 && memchr_iter(0, text).count() * 3 > text.len();
+    let expected = if is_utf16 { "text in UTF-8 (this looks like UTF-16: convert it)" } else { "text" };
+    Fault::of_line(format!("a NUL byte after {} of {}", counted(at, "byte"), shown(text)), expected)
+}
+
+/// Where in a record with quotes the reading is. The automaton takes `"2"x` for 2x in silence; here it is told.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Place {
+    /// Where a field begins.
+    #[default]
+    Begin,
+    /// In a field that is not quoted: a quote in it is a character like any other.
+    Plain,
+    /// Between quotes.
+    Quoted,
+    /// After a quote that ends the field, unless another one follows.
+    AfterQuote,
+}
+
+impl Place {
+    /// Passes over the text of a line; where something follows a closing quote that must not.
+    fn pass(&mut self, text: &[u8], delimiter: u8) -> Option<usize> {
+        for (at, &byte) in text.iter().enumerate() {
+            *self = match (*self, byte) {
+                (Place::Begin, b'"') | (Place::AfterQuote, b'"') => Place::Quoted,
+                (Place::Quoted, b'"') => Place::AfterQuote,
+                (Place::Quoted, _) => Place::Quoted,
+                (_, byte) if byte == delimiter => Place::Begin,
+                (Place::AfterQuote, _) => return Some(at),
+                _ => Place::Plain,
+            };
+        }
+        None
+    }
 }
 
 /// Records with quotes: read through the automaton into a buffer of their own.
@@ -171,6 +208,7 @@ impl Quoted {
         spans: &mut Vec<(usize, usize)>,
     ) -> Result<Option<Fault>, DataError> {
         let mut filled = Filled::default();
+        let mut place = Place::default();
         let mut line = first;
         let mut length = 0;
         loop {
@@ -183,6 +221,14 @@ impl Quoted {
                 let fault = nul_fault(text);
                 self.restart();
                 return Ok(Some(fault));
+            }
+            // A carriage return in the middle of a line has a message of its own.
+            if let Some(at) = place.pass(text, self.delimiter).filter(|&at| text[at] != b'\r') {
+                let found = format!("{} in {}", shown(&text[at..]), shown(text));
+                self.restart();
+                let expected =
+                    "the end of the field after a closing quote (a quote within quotes is written twice)";
+                return Ok(Some(Fault::of_line(found, expected)));
             }
             if self.feed(text, &mut filled) {
                 let fault = Fault::of_line(shown(text), "no carriage return inside a line, except in quotes");

@@ -88,6 +88,11 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Whether all rows so far are lists that stand alone, in which nothing has a name.
+    pub(super) fn has_only_lists(&self) -> bool {
+        matches!(self, Rows::Json(rows) if rows.has_only_lists())
+    }
+
     /// That there is no row.
     pub(super) fn no_rows(&self) -> DataError {
         let path = self.path().to_owned();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use memchr::{memchr, memchr_iter};
 
 use super::error::{Fault, TrailingBytes, is_cancelled, shown};
+use super::foreign::ForeignKind;
 use super::waiting::Waiting;
 use super::{DataError, gzip};
 use crate::monitor::{Monitor, OnlyCancels, check_cancelled};
@@ -150,11 +151,14 @@ impl<'a> Source<'a> {
             monitor,
         };
         // Parquet is read from its end, not from here.
-        while source.end < 3 && !source.at_end && !is_parquet {
+        while source.end < ForeignKind::TELLING && !source.at_end && !is_parquet {
             source.fill()?;
         }
         if source.end == 0 && !is_parquet {
             return Err(DataError::Empty { path: path.to_owned() });
+        }
+        if let Some(kind) = ForeignKind::of(&source.buffer[..source.end]).filter(|_| !is_parquet) {
+            return Err(DataError::Foreign { path: path.to_owned(), kind });
         }
         if source.buffer[..source.end].starts_with(b"\xEF\xBB\xBF") {
             source.start = 3;

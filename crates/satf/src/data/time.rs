@@ -32,13 +32,14 @@ pub(super) struct TimeReader {
     finer: u64,
 }
 
-/// Whether the numbers of a file, taken for seconds, may be dates.
-#[derive(Clone, Copy)]
-enum Doubt {
-    NoNumber,
-    /// All of them may; the first.
-    Dates(i64),
-    Cleared,
+/// The numbers of a file whose unit is found out: how many of them look like dates.
+#[derive(Clone, Copy, Default)]
+struct Doubt {
+    /// The first that does.
+    first: Option<i64>,
+    dates: u64,
+    /// Those that do not. Zero stands for no time in many files, and tells nothing.
+    others: u64,
 }
 
 /// A time as it stands in the file.
@@ -51,7 +52,7 @@ enum Given {
 
 impl TimeReader {
     pub(super) fn new(unit: TimeUnit) -> Self {
-        TimeReader { unit, found: None, numbers: None, has_moments: false, doubt: Doubt::NoNumber, finer: 0 }
+        TimeReader { unit, found: None, numbers: None, has_moments: false, doubt: Doubt::default(), finer: 0 }
     }
 
     /// What the times of the file are, as far as it is read.
@@ -64,21 +65,25 @@ impl TimeReader {
         }
     }
 
-    /// The first time of the file, if all of them were taken for seconds and look like dates such as 20240517.
+    /// The first time of the file that looks like a date such as 20240517, if most of them do and were taken for seconds.
+    ///
+    /// Of counts of seconds in the range of dates, fewer than one in twenty has digits that are a month and a day.
     pub(super) fn doubtful_dates(&self) -> Option<i64> {
-        match self.doubt {
-            Doubt::Dates(first) => Some(first),
-            Doubt::NoNumber | Doubt::Cleared => None,
-        }
+        self.doubt.first.filter(|_| self.doubt.dates > self.doubt.others)
     }
 
     /// Looks at a number whose unit is to be found out.
-    fn look_for_date(&mut self, number: Option<i64>) {
-        let date = number.filter(|number| LIKELY_DATES.contains(number) && from_date(*number).is_some());
-        self.doubt = match (self.doubt, date) {
-            (Doubt::NoNumber, Some(first)) | (Doubt::Dates(first), Some(_)) => Doubt::Dates(first),
-            _ => Doubt::Cleared,
-        };
+    fn look_for_date(&mut self, number: f64) {
+        // What is too large for an integer saturates, and is no date either.
+        let whole = (number.fract() == 0.0).then_some(number as i64);
+        match whole {
+            Some(0) => {}
+            Some(date) if LIKELY_DATES.contains(&date) && from_date(date).is_some() => {
+                self.doubt.first.get_or_insert(date);
+                self.doubt.dates += 1;
+            }
+            _ => self.doubt.others += 1,
+        }
     }
 
     /// How many times so far were finer than a microsecond, and were rounded to it.
@@ -88,7 +93,7 @@ impl TimeReader {
 
     /// Another file may have dates where this one has numbers.
     pub(super) fn begin_file(&mut self) {
-        (self.numbers, self.has_moments, self.doubt) = (None, false, Doubt::NoNumber);
+        (self.numbers, self.has_moments, self.doubt) = (None, false, Doubt::default());
     }
 
     /// The time in microseconds, or what is wrong with it in the given column.
@@ -134,7 +139,11 @@ impl TimeReader {
                 if is_number { "a date like those above it" } else { "a number like the times above it" };
             return Err(fault(expected, field.shown()));
         }
-        let whole = if let Given::Integer(number) = given { Some(number) } else { None };
+        let number = match given {
+            Given::Integer(number) => Some(number as f64),
+            Given::Float(number) => Some(number),
+            Given::Date(..) => None,
+        };
         let micros = match given {
             Given::Date(micros, is_finer) => {
                 self.finer += u64::from(is_finer);
@@ -165,8 +174,8 @@ impl TimeReader {
         let range = if self.unit == TimeUnit::Yyyymmdd { "a date such as 20240517" } else { RANGE };
         let micros = micros.ok_or_else(|| fault(range, field.shown()))?;
         self.numbers = Some(is_number);
-        if is_number && self.unit == TimeUnit::Auto && !matches!(self.doubt, Doubt::Cleared) {
-            self.look_for_date(whole);
+        if let Some(number) = number.filter(|_| self.unit == TimeUnit::Auto) {
+            self.look_for_date(number);
         }
         Ok(micros)
     }

@@ -26,6 +26,7 @@ use crate::data::{
 use crate::fault::excerpt;
 use crate::interactions::Ids;
 use crate::monitor::Monitor;
+use crate::numbers::{Count, counted};
 use crate::prepare::Partition;
 
 /// The most bytes of a file of text that are read, unpacked: some millions of events. Parquet has no such limit.
@@ -55,7 +56,7 @@ pub enum PerEventError {
         reason: String,
     },
     /// Only some events were scored: parts are merged before they are written.
-    #[error("{}: only {scored} of {events} events were scored; merge the parts first", path.display())]
+    #[error("{}: only {} of {} were scored; merge the parts first", path.display(), Count::of(*scored), counted(*events, "event"))]
     Partial {
         /// The file.
         path: PathBuf,

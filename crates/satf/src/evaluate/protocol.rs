@@ -11,6 +11,7 @@ use super::metrics::ResampleUnit;
 use crate::choice::{UnknownChoice, choose};
 use crate::models::Recommender;
 use crate::monitor::{Cancelled, Monitor, check_cancelled};
+use crate::numbers::{Count, counted};
 use crate::prepare::{History, Holdout};
 use crate::ranking::{EXCLUDED, Scored, rank_unseen};
 
@@ -74,7 +75,7 @@ pub enum EvaluateError {
     #[error("cut-offs {0:?}: expected one or more whole numbers from 1 on")]
     Cutoffs(Vec<usize>),
     /// A model that was fitted to another catalogue.
-    #[error("the model knows {model} items, the holdout {holdout}: it was fitted to another log")]
+    #[error("the model knows {}, the holdout {}: it was fitted to another log", counted(*model, "item"), Count::of(*holdout))]
     Catalog {
         /// Items the model knows.
         model: usize,
@@ -91,7 +92,8 @@ pub enum EvaluateError {
     },
     /// Evaluations of different events, or of none, cannot be compared event by event.
     #[error(
-        "evaluations of {first} and of {second} events that are not the same cannot be compared event by event"
+        "evaluations of {} and of {} that are not the same cannot be compared event by event",
+        counted(*first, "event"), counted(*second, "event")
     )]
     NotPaired {
         /// Events of the first.

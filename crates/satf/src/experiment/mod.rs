@@ -30,6 +30,6 @@ pub use run::{
     CurvePoint, EarlyStopping, EarlyStoppingReport, Fitted, Run, RunOptions, RunReport, Stopped, fit, run,
     run_on,
 };
-pub use settings::{Asked, Choice, KeySetting, ModelSettings, SharedKeys};
+pub use settings::{Asked, Choice, GivenKeys, KeySetting, ModelSettings, SharedKeys};
 pub use validation::{Validated, Validation, ValidationScore, fit_with_validation, score_variants};
 pub use warning::{OffsetSource, Warning};

@@ -21,27 +21,47 @@ pub struct SharedKeys {
 impl SharedKeys {
     /// Adds the keys that the model has and that were not given.
     pub fn add_to(&self, settings: &mut Table, entry: &ModelEntry) -> Result<(), SettingsError> {
-        let as_integer =
-            |key, value: u64| i64::try_from(value).map_err(|_| SettingsError::TooLarge { key, value });
-        let known = entry.defaults();
-        let shared = [
-            ("seed", Some(self.seed)),
-            ("max_len", self.max_len.map(|max_len| max_len as u64)),
-            ("memory_bytes", self.memory_bytes),
-        ];
-        for (key, value) in shared {
-            let Some(value) = value.map(|value| as_integer(key, value)).transpose()? else { continue };
-            if known.contains_key(key) && !settings.contains_key(key) {
-                settings.insert(key.to_owned(), Value::Integer(value));
-            }
+        let SharedKeys { seed, max_len, memory_bytes } = *self;
+        for (key, value) in (GivenKeys { seed: Some(seed), max_len, memory_bytes }).of(entry)? {
+            settings.entry(key).or_insert(value);
         }
         Ok(())
     }
 }
 
+/// Keys of the same names that were given for all models at once: each model that has them takes them, whatever its configuration says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GivenKeys {
+    /// Seed for everything random.
+    pub seed: Option<u64>,
+    /// Longest history that order-aware models look at.
+    pub max_len: Option<usize>,
+    /// Memory that training may take.
+    pub memory_bytes: Option<u64>,
+}
+
+impl GivenKeys {
+    /// Those that the model has, with their values.
+    pub fn of(&self, entry: &ModelEntry) -> Result<Vec<(&'static str, Value)>, SettingsError> {
+        let all = [
+            ("seed", self.seed),
+            ("max_len", self.max_len.map(|max_len| max_len as u64)),
+            ("memory_bytes", self.memory_bytes),
+        ];
+        let known = entry.defaults();
+        let given = all.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        let given = given.map(|(key, value)| match i64::try_from(value) {
+            Ok(value) => Ok((key, Value::Integer(value))),
+            Err(_) => Err(SettingsError::TooLarge { key, value }),
+        });
+        given.filter(|given| given.as_ref().map_or(true, |(key, _)| known.contains_key(*key))).collect()
+    }
+}
+
 /// The models and presets of an experiment with their keys, as a file or a request has them.
 ///
-/// Keys come from presets, then from `configuration`, then from `keys`; each takes the place of what came before it.
+/// Keys come from presets, then from `configuration`, then from `given`, then from `keys`; each takes the place of what came before it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelSettings {
@@ -51,6 +71,8 @@ pub struct ModelSettings {
     pub presets: Vec<String>,
     /// Keys of the one model there is, or a table of them for each, named after it.
     pub configuration: Table,
+    /// Keys that are given for all models at once.
+    pub given: GivenKeys,
     /// Single keys.
     pub keys: Vec<KeySetting>,
 }
@@ -114,6 +136,9 @@ impl ModelSettings {
                 Some(Value::Table(own)) => asked.settings.extend(own.clone()),
                 _ if has_tables => {}
                 _ => asked.settings.extend(self.configuration.clone()),
+            }
+            for (key, value) in self.given.of(&asked.entry)? {
+                asked.settings.insert(key.to_owned(), value);
             }
             for KeySetting { model, key, value } in &self.keys {
                 if model.as_ref().is_none_or(|model| asked.is_called(model)) {
@@ -266,6 +291,18 @@ mod tests {
         assert_eq!((&configured[0]["item_rank"], &configured[0]["num_iters"]), (&600.into(), &1.into()));
         assert_eq!(configured[0]["max_len"], 50);
         assert_eq!(configured[0]["memory_bytes"], 1 << 30);
+    }
+
+    #[test]
+    fn what_is_given_for_all_models_wins_over_the_configuration_and_not_over_single_keys() {
+        let settings = "models = ['transitions', 'pure-svd', 'd-satf', 'mp']\n\
+                        given = { seed = 1, max_len = 20, memory_bytes = 1000000000 }\n\
+                        keys = [{ model = 'pure-svd', key = 'seed', value = 2 }]\n\
+                        configuration = { pure-svd = { seed = 7 }, transitions = { max_len = 9, window = 3 }, d-satf = { memory_bytes = 7 } }";
+        let configured = outcome(settings).unwrap();
+        assert_eq!((&configured[0]["max_len"], &configured[0]["window"]), (&20.into(), &3.into()));
+        assert_eq!(configured[1]["seed"], 2);
+        assert_eq!(configured[2]["memory_bytes"], 1_000_000_000);
     }
 
     #[test]

@@ -18,13 +18,14 @@ pub use shop::{ShopOptions, shop, shop_with};
 use crate::data::DataError;
 use crate::fault::{Fault, lines};
 use crate::monitor::Cancelled;
+use crate::numbers::counted;
 
 /// Why a log cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GenerateError {
     /// Options with values outside their ranges: all of them.
-    #[error("the options of the generated log have {} fault(s):{}", faults.len(), lines(faults))]
+    #[error("the options of the generated log have {}:{}", counted(faults.len(), "fault"), lines(faults))]
     Options {
         /// Every fault.
         faults: Vec<Fault>,

@@ -30,6 +30,7 @@ use crate::data::{Columns, IdColumn, LogFormat, RowSink, write_rows};
 use crate::fault::Fault;
 use crate::interactions::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex};
 use crate::monitor::{Cancelled, Monitor, check_cancelled};
+use crate::numbers::{Count, counted};
 use crate::prepare::{Statistics, iso};
 
 /// The size of a generated log.
@@ -65,22 +66,32 @@ impl ShapeOptions {
             faults.push(Fault::new("users", self.users, "at least 1"));
         }
         if !(1..=MAX_ITEMS).contains(&self.items) {
-            faults.push(Fault::new("items", self.items, format!("1 to {MAX_ITEMS}")));
+            let expected = format!("1 to {}: every item takes memory", Count::of(MAX_ITEMS));
+            faults.push(Fault::new("items", self.items, expected));
         }
         let fewest = self.users.max(self.items).max(1);
         let most = (self.users.saturating_mul(self.items) / 4).max(self.users).min(allowed);
-        if fewest > most {
-            let expected =
-                format!("a shape that some number of rows fits: here at least {fewest}, at most {most}");
-            faults.push(Fault::new("rows", self.rows, expected));
-        } else if !(fewest..=most).contains(&self.rows) {
-            faults.push(Fault::new(
-                "rows",
-                self.rows,
-                format!("{fewest} to {most} for so many users and items"),
-            ));
+        // What is wrong with users or items is wrong with rows too, and said once.
+        if faults.is_empty() && !(fewest..=most).contains(&self.rows) {
+            faults.push(Fault::new("rows", self.rows, self.rows_expected(fewest, most, allowed)));
         }
         GenerateError::from_faults(faults)
+    }
+
+    /// How many rows there may be, and why.
+    fn rows_expected(&self, fewest: usize, most: usize, allowed: usize) -> String {
+        let shape = format!("{} and {}", counted(self.users, "user"), counted(self.items, "item"));
+        let rule = format!(
+            "one for every user and item at least; at most a quarter of all pairs of a user and an item, or one for every user, and {} \
+             in all",
+            Count::of(allowed)
+        );
+        let (fewest, most, fits) = (Count::of(fewest), Count::of(most), fewest <= most);
+        if fits {
+            format!("{fewest} to {most} for {shape} ({rule})")
+        } else {
+            format!("another shape: {shape} need {fewest} rows or more, and {most} are the most ({rule})")
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use super::draw::{DAY, log_normal, stream, weighted};
 use crate::fault::Fault;
 use crate::interactions::{Clock, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex, compact};
 use crate::monitor::{Cancelled, Monitor, check_cancelled};
+use crate::numbers::Count;
 
 /// What the log of the made-up shop looks like.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,10 +44,12 @@ impl ShopOptions {
     pub fn check(&self) -> Result<(), GenerateError> {
         let mut faults = Vec::new();
         if !(1..=MAX_USERS).contains(&self.users) {
-            faults.push(Fault::new("users", self.users, format!("1 to {MAX_USERS}")));
+            let expected =
+                format!("1 to {}: the shop is made in memory, a shape of rows is not", Count::of(MAX_USERS));
+            faults.push(Fault::new("users", self.users, expected));
         }
         if !(7..=3650).contains(&self.days) {
-            faults.push(Fault::new("days", self.days, "7 to 3650"));
+            faults.push(Fault::new("days", self.days, "7 to 3,650, from a week to ten years"));
         }
         if !(0.0..=1.0).contains(&self.exploration) {
             faults.push(Fault::new("exploration", self.exploration, "0 to 1"));

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use crate::byte_size::ByteSize;
 use crate::fault::{Fault, lines};
 use crate::monitor::Cancelled;
+use crate::numbers::counted;
 
 /// Why a model cannot be configured or fitted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
     /// Fields with values outside their ranges: all of them.
-    #[error("the configuration of {model} has {} fault(s):{}", faults.len(),
+    #[error("the configuration of {model} has {}:{}", counted(faults.len(), "fault"),
         lines(faults))]
     Configuration {
         /// The model's name.

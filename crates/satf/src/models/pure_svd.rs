@@ -19,6 +19,7 @@ use super::{Fault, Learner, ModelError, Recommender, Snapshot, TrainingMonitor, 
 use crate::linalg::truncated_svd::{self, Params, Way, leading_space};
 use crate::linalg::{SparseMatrix, truncated_svd as leading_singular_vectors};
 use crate::monitor::Monitor;
+use crate::numbers::counted;
 use crate::prepare::{Histories, popularity_weights};
 
 /// The rank used if none is given, where the log allows it.
@@ -74,7 +75,7 @@ impl PureSvdConfig {
             return Ok(None);
         }
         let leaner = Some(Way::Filtered);
-        let what = || format!("rank {rank} on {users} users and {items} items");
+        let what = || format!("rank {rank} on {} and {}", counted(users, "user"), counted(items, "item"));
         let hint = "lower rank, drop rare items, or raise memory_bytes";
         check_memory(Self::NAME, what, needed(leaner), self.memory_bytes, hint)?;
         Ok(leaner)
@@ -209,8 +210,8 @@ pub(super) fn check_rank(
         return Err(ModelError::Data { model, reason: "it has no rows".to_owned() });
     }
     let faults = rank.filter(|&rank| rank > largest).map(|rank| {
-        let (users, items) = (histories.num_users(), histories.num_items());
-        let expected = format!("1 to {largest} on this log of {users} users and {items} items");
+        let (users, items) = (counted(histories.num_users(), "user"), counted(histories.num_items(), "item"));
+        let expected = format!("1 to {largest} on this log of {users} and {items}");
         Fault::new("rank", rank, expected)
     });
     ModelError::from_faults(model, Vec::from_iter(faults))

@@ -14,6 +14,7 @@ use super::{
     PureSvdConfig, RandomConfig, TransitionsConfig, VmisKnnConfig,
 };
 use crate::fault::{excerpt, lines};
+use crate::numbers::counted;
 
 /// A model that can be asked for by name.
 #[derive(Clone, Copy)]
@@ -56,7 +57,7 @@ pub enum ConfigError {
         known: Vec<&'static str>,
     },
     /// Keys that do not exist or values of the wrong type: all of them.
-    #[error("the configuration of {model} has {} fault(s):{}", faults.len(),
+    #[error("the configuration of {model} has {}:{}", counted(faults.len(), "fault"),
         lines(faults))]
     Keys {
         /// The model.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{Iteration, ModelError, Snapshot};
 use crate::monitor::Monitor;
+use crate::numbers::{Count, counted};
 
 /// Watches a training: sees every iteration of a model that learns iteratively, and may end it.
 ///
@@ -74,7 +75,7 @@ pub enum RecallError {
     #[error("the epochs before it were not watched")]
     NotWatched,
     /// It was scored by another metric or on other events.
-    #[error("it watched {} on {} events, this training watches {} on {}", then.0, then.1, now.0, now.1)]
+    #[error("it watched {} on {}, this training watches {} on {}", then.0, counted(then.1, "event"), now.0, Count::of(now.1))]
     OtherValidation {
         /// Metric and number of events then.
         then: (String, usize),

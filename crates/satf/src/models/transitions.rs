@@ -28,6 +28,7 @@ use super::{Fault, Learner, ModelError, Recommender, Similarities, TrainingMonit
 use crate::counts::Places;
 use crate::interactions::ItemIndex;
 use crate::monitor::Monitor;
+use crate::numbers::Count;
 use crate::prepare::{Histories, History};
 
 /// The model `transitions`.
@@ -179,7 +180,7 @@ impl Transitions {
         if num_pairs.into_inner() > most_pairs {
             return Err(ModelError::MemoryReached {
                 model: TransitionsConfig::NAME,
-                what: format!("more than {most_pairs} pairs of items"),
+                what: format!("more than {} pairs of items", Count(most_pairs)),
                 least: (most_pairs + 1).saturating_mul(BYTES_A_PAIR),
                 allowed,
                 hint: "lower window, drop rare items, or raise memory_bytes",

@@ -17,6 +17,7 @@ use super::offset::Offset;
 use super::statistics::iso;
 use super::ties::{TiePolicy, Timeline};
 use crate::interactions::{Clock, History, Ids, Interaction, ItemIndex, Timestamp, UserIndex, compact};
+use crate::numbers::{Count, counted};
 
 /// How a log is cut into training, validation and test sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +74,8 @@ pub enum SplitError {
     },
     /// No event of the holdout can be predicted.
     #[error(
-        "no event of the {part} set can be scored: of {rows} rows, {unknown_items} are of items unknown to the \
-         training set and {unscored} only start a new user's history"
+        "no event of the {part} set can be scored: of {}, {} are of items unknown to the training set and {} only start a \
+         new user's history", counted(*rows, "row"), Count::of(*unknown_items), Count::of(*unscored)
     )]
     NothingToScore {
         /// Which part.
@@ -87,9 +88,9 @@ pub enum SplitError {
         unscored: usize,
     },
     /// Too little to learn from or to rank.
-    #[error("the training set has {found} {what}: at least 2 are needed to recommend anything")]
+    #[error("the training set has {}: at least 2 are needed to recommend anything", counted(*found, what))]
     TooSmall {
-        /// Users or items.
+        /// `user` or `item`.
         what: &'static str,
         /// How many there are.
         found: usize,
@@ -274,7 +275,7 @@ impl<'a> Split<'a> {
         let train_rows = rows_of(|part, holdout| part < holdout);
         let (users, user_ranks) = compact(log.users().len(), train_rows.clone().map(|row| row.user.0));
         let (items, item_ranks) = compact(log.items().len(), train_rows.clone().map(|row| row.item.0));
-        for (what, found) in [("users", users.len()), ("items", items.len())] {
+        for (what, found) in [("user", users.len()), ("item", items.len())] {
             if found < 2 {
                 return Err(SplitError::TooSmall { what, found });
             }

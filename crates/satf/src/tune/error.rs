@@ -11,13 +11,14 @@ use crate::experiment::ExperimentError;
 use crate::fault::lines;
 use crate::models::{ConfigError, ModelError};
 use crate::monitor::Cancelled;
+use crate::numbers::counted;
 
 /// Why a search cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TuneError {
     /// A space that cannot be read: all its faults.
-    #[error("the space {name} has {} fault(s):{}", faults.len(), lines(faults))]
+    #[error("the space {name} has {}:{}", counted(faults.len(), "fault"), lines(faults))]
     Space {
         /// The space's name, or the file it is in.
         name: String,
@@ -40,7 +41,7 @@ pub enum TuneError {
         known: Vec<String>,
     },
     /// No point of the space can be trained.
-    #[error("no point of the space {space} is valid on this log; the first of its {points} points: {reason}")]
+    #[error("no point of the space {space} is valid on this log; the first of its {}: {reason}", counted(*points, "point"))]
     NoValidPoint {
         /// The space.
         space: String,
@@ -89,7 +90,7 @@ pub enum TuneError {
     #[error("another run is at work on the study {}; hint: {}", .0.display(), TuneHint::Wait)]
     Locked(PathBuf),
     /// Every trial failed.
-    #[error("none of {trials} trials could be scored; the first: {reason}")]
+    #[error("none of {} could be scored; the first: {reason}", counted(*trials, "trial"))]
     AllFailed {
         /// How many were run.
         trials: usize,

@@ -412,7 +412,7 @@ mod tests {
             |model: &str| space.check(&Registry::default().find(model).unwrap()).unwrap_err().to_string();
         let message = fault("la-satf");
         for part in
-            ["3 fault(s)", "did you mean 'scaling'?", "'width'", "num_iters = [1, 2]: expected one number"]
+            ["3 faults", "did you mean 'scaling'?", "'width'", "num_iters = [1, 2]: expected one number"]
         {
             assert!(message.contains(part), "no '{part}' in: {message}");
         }

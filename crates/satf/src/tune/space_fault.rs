@@ -2,6 +2,7 @@
 
 use crate::fault::excerpt;
 use crate::models::KeyFault;
+use crate::numbers::Count;
 
 /// One thing that is wrong with a space.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -77,7 +78,7 @@ pub enum SpaceFault {
         fault: ConstraintFault,
     },
     /// More points than can be counted out.
-    #[error("{points} points: expected at most {most}; take coarser steps")]
+    #[error("{} points: expected at most {}; take coarser steps", Count::of(*points), Count::of(*most))]
     NumPoints {
         /// How many there are before constraints.
         points: usize,

@@ -74,10 +74,10 @@ impl OrderReport {
     pub(super) fn describe(&self) -> String {
         let events = match self.scheme {
             SplitScheme::Holdout { test } | SplitScheme::Calendar { test, .. } => {
-                format!("{} events of the newest {test}", table::count(self.outcome.events))
+                format!("{} of the newest {test}", table::counted(self.outcome.events, "event"))
             }
             SplitScheme::LeaveOneOut => {
-                format!("{} events, the last of each user", table::count(self.outcome.events))
+                format!("{}, the last of each user", table::counted(self.outcome.events, "event"))
             }
         };
         let metric = self.outcome.metric;

@@ -60,8 +60,8 @@ pub(super) fn status(status: &Status, registry: &Registry) -> String {
         ("space", text(&status.asked["space"]["name"])),
         ("sampler", text(&status.asked["sampler"])),
         ("state", state.to_owned()),
-        ("trials", format!("{} of {}", status.done, status.limits.trials)),
-        ("failed", status.failed.to_string()),
+        ("trials", format!("{} of {}", table::count(status.done), table::count(status.limits.trials))),
+        ("failed", table::count(status.failed)),
         ("time spent", duration(status.elapsed_seconds)),
     ];
     if let Some(seconds) = status.seconds_a_trial {
@@ -104,15 +104,14 @@ fn summary(status: &Status) -> String {
     let configurations: usize = status.trials.iter().map(|trial| trial.scores.len()).sum();
     let failed = if status.failed > 0 { format!(", {} failed", status.failed) } else { String::new() };
     format!(
-        "{} on the validation set: {} trials{failed}, {} configurations scored in {} ({} per trial); the space {} has {} \
-         trainings",
+        "{} on the validation set: {}{failed}, {} scored in {} ({} per trial); the space {} has {}",
         text(&status.asked["metric"]),
-        status.done,
-        table::count(configurations),
+        table::counted(status.done, "trial"),
+        table::counted(configurations, "configuration"),
         duration(status.elapsed_seconds),
         duration(status.seconds_a_trial.unwrap_or_default()),
         text(&status.asked["space"]["name"]),
-        table::count(status.asked["trainings"].as_u64().unwrap_or_default() as usize),
+        table::counted(status.asked["trainings"].as_u64().unwrap_or_default() as usize, "training"),
     )
 }
 

@@ -10,12 +10,13 @@ use serde::{Serialize, Serializer};
 
 use self::parquet::ParquetRows;
 use super::{DataError, Titles};
+use crate::escape;
 use crate::interactions::{Id, Ids, ItemIndex};
 
 /// How recommendations are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecommendationFormat {
-    /// One JSON object a line.
+    /// One JSON object a line. Characters that act on a terminal are escaped: these lines may end on one.
     JsonLines,
     /// CSV with a header.
     Csv,
@@ -145,9 +146,9 @@ impl<'a> RecommendationWriter<'a> {
     pub fn write(&mut self, row: &RecommendationRow<'_>) -> Result<(), DataError> {
         let row = NamedRow { row, names: self.names };
         let written = match &mut self.kind {
-            Kind::JsonLines(sink) => serde_json::to_writer(&mut *sink, &row)
-                .map_err(Into::into)
-                .and_then(|()| sink.write_all(b"\n")),
+            Kind::JsonLines(sink) => {
+                escape::write_json(&mut *sink, &row).map_err(Into::into).and_then(|()| sink.write_all(b"\n"))
+            }
             Kind::Csv(writer) => writer.serialize(Plain(&row)).map_err(Into::into),
             Kind::Parquet(rows) => rows.push(row.row),
         };

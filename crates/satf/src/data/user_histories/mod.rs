@@ -146,7 +146,13 @@ impl<'a> UserHistories<'a> {
         self.resolver.times.kind()
     }
 
-    /// The first time, if all of them so far were taken for seconds since 1970 and look like dates such as 20240517.
+    /// Whether rows had no times so far and nobody said so: they were taken to be in the order of time. Whole histories say it
+    /// themselves.
+    pub fn has_assumed_order(&self) -> bool {
+        self.resolver.lacks_times && !self.wanted.options.tells_order()
+    }
+
+    /// The first time that looks like a date such as 20240517, if most so far do and were taken for seconds since 1970.
     pub fn doubtful_dates(&self) -> Option<i64> {
         self.resolver.times.doubtful_dates()
     }
@@ -154,6 +160,11 @@ impl<'a> UserHistories<'a> {
     /// Whether a row is a whole history; known once one was read.
     pub fn is_whole(&self) -> bool {
         self.resolver.is_whole
+    }
+
+    /// Whether all histories so far are lists that stand alone, in which no column and no key has a name; known once one was read.
+    pub fn has_only_lists(&self) -> bool {
+        self.rows.has_only_lists()
     }
 
     /// What was wrong with the first few of them.
@@ -260,6 +271,8 @@ struct Resolver<'a> {
     grouping: Grouping,
     /// Whether a row was a whole history.
     is_whole: bool,
+    /// Whether a row that was not had no time.
+    lacks_times: bool,
 }
 
 impl<'a> Resolver<'a> {
@@ -271,6 +284,7 @@ impl<'a> Resolver<'a> {
             times: TimeReader::new(options.reading.time_unit),
             grouping: Grouping::new(usize::try_from(options.memory).unwrap_or(usize::MAX)),
             is_whole: false,
+            lacks_times: false,
         }
     }
 
@@ -293,6 +307,7 @@ impl<'a> Resolver<'a> {
             return Ok(Some(UserHistory { user: user.to_owned(), history }));
         }
         let item = self.find(row.item, columns)?;
+        self.lacks_times |= row.time.is_none();
         let time = match row.time {
             None => i64::try_from(self.grouping.rows()).unwrap_or(i64::MAX),
             Some(Field::Micros(number)) if columns.clock == Clock::RowOrder => number,

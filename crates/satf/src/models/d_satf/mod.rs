@@ -38,6 +38,7 @@ use super::{Fault, LagWeights, Learner, ModelError, Recommender, Snapshot, Train
 use crate::counts::{Counting, Counts, PairCounter, PairRows, most_events};
 use crate::interactions::Clock;
 use crate::monitor::{Monitor, OnlyCancels};
+use crate::numbers::Count;
 use crate::prepare::Histories;
 
 /// The rank taken if none is given, where the log allows it.
@@ -206,7 +207,7 @@ impl DSatfConfig {
         } else {
             "raise memory_bytes"
         };
-        let (rows, items) = (histories.num_rows(), histories.num_items());
+        let (rows, items) = (Count::of(histories.num_rows()), Count::of(histories.num_items()));
         let core = format!(", and {items} x {} item factors", self.rank_on(histories));
         Err(ModelError::Memory {
             model: Self::NAME,
@@ -337,7 +338,7 @@ impl Learner for DSatfConfig {
         self.check()?;
         let most = most_events(self.window);
         if histories.num_rows() > most {
-            let expected = format!("few enough for {} events", histories.num_rows());
+            let expected = format!("few enough for {} events", Count::of(histories.num_rows()));
             return ModelError::from_faults(Self::NAME, vec![Fault::new("window", self.window, expected)]);
         }
         check_rank(Self::NAME, self.rank, histories)?;

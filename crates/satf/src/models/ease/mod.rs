@@ -29,6 +29,7 @@ use super::workspace::{Scores, Workspace};
 use super::{Fault, Learner, ModelError, Recommender, Similarities, TrainingMonitor, UserData};
 use crate::interactions::ItemIndex;
 use crate::monitor::{Monitor, check_cancelled};
+use crate::numbers::Count;
 use crate::prepare::{Histories, History};
 
 /// The model `ease`.
@@ -65,7 +66,10 @@ impl EaseConfig {
         }
         Err(ModelError::Memory {
             model: Self::NAME,
-            what: format!("the dense weights between {num_items} items and the inverse they come from"),
+            what: format!(
+                "the dense weights between {} items and the inverse they come from",
+                Count::of(num_items)
+            ),
             needed,
             allowed,
             hint: "raise memory_bytes, drop rare items, or use a sparse model such as transitions",
