@@ -144,7 +144,10 @@ pub(crate) struct CompareArguments {
     pub(crate) seed: u64,
     /// End with exit code 3 if a file is worse than the first in this metric [default: the first metric of the files]
     #[arg(long, value_name = "METRIC", num_args = 0..=1, require_equals = true)]
-    #[allow(clippy::option_option, reason = "the option may stand alone, and then the files say which metric")]
+    #[allow(
+        clippy::option_option,
+        reason = "the option may stand alone, and then the files say which metric"
+    )]
     pub(crate) fail_if_worse: Option<Option<Metric>>,
     /// With --fail-if-worse, the p-value below which a difference counts
     #[arg(long, value_name = "P", default_value_t = 0.05, requires = "fail_if_worse", value_parser = parse_level)]

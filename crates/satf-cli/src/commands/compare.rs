@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use satf::evaluate::{
-    CompareOptions, Difference, Metric, PairedEvents, PerEvent, ResampleUnit, compare,
-};
+use satf::evaluate::{CompareOptions, Difference, Metric, PairedEvents, PerEvent, ResampleUnit, compare};
 use satf::monitor::Cancelled;
 use serde_json::{Map, Value, json};
 

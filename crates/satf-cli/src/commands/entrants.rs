@@ -17,7 +17,8 @@ use crate::table;
 use crate::terminal::Terminal;
 
 /// What the columns of lists are called, for files that have others.
-const COLUMNS: &str = "lists have a column user_id or event_id, and item_id with rank or score, or items (whole lists)";
+const COLUMNS: &str =
+    "lists have a column user_id or event_id, and item_id with rank or score, or items (whole lists)";
 
 /// One row of the table to be.
 pub(crate) enum Entrant {
@@ -107,7 +108,12 @@ impl Entrant {
 /// What stands for the model of lists.
 const LISTS: &str = "lists";
 
-fn train(choice: &Choice, cut: &Cut<'_>, options: &RunOptions, terminal: &Terminal) -> anyhow::Result<Judged> {
+fn train(
+    choice: &Choice,
+    cut: &Cut<'_>,
+    options: &RunOptions,
+    terminal: &Terminal,
+) -> anyhow::Result<Judged> {
     let run = run_model(choice, cut, options, terminal)?;
     protocol::tell(&run.warnings);
     let report = to_json(&run);
@@ -143,12 +149,19 @@ fn of_saved(label: &str, path: &Path, model: &Model, judged: JudgedModel, second
         (catalog.unknown_histories, "events without any item that it knows, which are misses"),
     ];
     let told = told.into_iter().filter(|(count, _)| *count > 0);
-    let notes: String = told.map(|(count, what)| format!("{label}: {} {what}\n", table::count(count))).collect();
+    let notes: String =
+        told.map(|(count, what)| format!("{label}: {} {what}\n", table::count(count))).collect();
     Judged { label: label.to_owned(), evaluation, seconds: [None, Some(seconds)], report, notes }
 }
 
 /// What is told of a file that was judged, whatever it holds.
-fn described(label: &str, model: &str, path: &Path, evaluation: &Evaluation, seconds: f64) -> Map<String, Value> {
+fn described(
+    label: &str,
+    model: &str,
+    path: &Path,
+    evaluation: &Evaluation,
+    seconds: f64,
+) -> Map<String, Value> {
     let metrics: Map<String, Value> =
         evaluation.report().into_iter().map(|(name, estimate)| (name, json!(estimate))).collect();
     let mut report = Map::new();

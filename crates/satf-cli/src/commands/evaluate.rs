@@ -136,7 +136,8 @@ fn evaluate(
     let several = entrants.len() > 1;
     let export = arguments.export.as_deref().map(Export::to);
     let mut files = inputs(arguments);
-    for (path, entrant) in arguments.per_event.iter().flat_map(|path| entrants.iter().map(move |e| (path, e))) {
+    for (path, entrant) in arguments.per_event.iter().flat_map(|path| entrants.iter().map(move |e| (path, e)))
+    {
         files = files.writing("--per-event", Some(per_event_path(path, entrant.label(), several)));
     }
     export.iter().fold(files, |files, export| export.add_to(files)).check()?;

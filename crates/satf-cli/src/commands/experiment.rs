@@ -137,7 +137,9 @@ pub(crate) fn describe<'a, S: Scores + 'a>(
         shown.add_row(match outcome {
             Ok(judged) => {
                 let mut row = vec![judged.label().to_owned()];
-                row.extend(judged.evaluation().report().iter().map(|(_, estimate)| table::estimate(estimate)));
+                row.extend(
+                    judged.evaluation().report().iter().map(|(_, estimate)| table::estimate(estimate)),
+                );
                 let seconds = |seconds: f64| format!("{seconds:.2}");
                 row.extend(judged.seconds().map(|time| time.map(seconds).unwrap_or_default()));
                 row

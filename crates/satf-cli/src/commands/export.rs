@@ -61,5 +61,6 @@ impl Export {
 
 /// Makes the folder of an export, if there is one.
 pub(crate) fn folder(path: Option<&Path>) -> anyhow::Result<Option<NewFolder>> {
-    path.map(|path| NewFolder::make(path).with_context(|| format!("{OPTION} {}", escape::path(path)))).transpose()
+    path.map(|path| NewFolder::make(path).with_context(|| format!("{OPTION} {}", escape::path(path))))
+        .transpose()
 }

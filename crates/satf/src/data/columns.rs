@@ -383,9 +383,8 @@ pub(super) fn choose(path: &Path, names: &[String], wanted: &Wanted<'_>) -> Resu
 fn choose_list(path: &Path, names: &[String], wanted: &Wanted<'_>) -> Result<Chosen, DataError> {
     let options = &wanted.options;
     let at = |common: &[&str]| {
-        let found = common
-            .iter()
-            .find_map(|common| names.iter().position(|name| normalized(name) == *common));
+        let found =
+            common.iter().find_map(|common| names.iter().position(|name| normalized(name) == *common));
         found.filter(|_| options.header != Some(false))
     };
     let event = at(&[EVENT_NAME]).filter(|_| options.user_column.is_none());
@@ -408,7 +407,8 @@ fn choose_list(path: &Path, names: &[String], wanted: &Wanted<'_>) -> Result<Cho
     if let Some((at, _)) = order {
         not_repeated(path, names, at, Role::Rank)?;
     }
-    Chosen { user, item, time, is_whole: whole.is_some(), order, is_event: event.is_some() }.apart(path, names)
+    Chosen { user, item, time, is_whole: whole.is_some(), order, is_event: event.is_some() }
+        .apart(path, names)
 }
 
 /// Chooses among `count` columns without names: those asked for by number, else the usual order.

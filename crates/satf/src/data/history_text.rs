@@ -134,8 +134,8 @@ impl IdList for Cell<'_> {
 fn each_written(text: &str, take: &mut dyn FnMut(Id<'_>)) -> Result<(), Box<Fault>> {
     let refuse = |found: String| Box::new(Fault::of_line(found, "a list of ids, such as [\"tent\", 7]"));
     if text.trim_start().starts_with('[') {
-        let entries: Vec<JsonEntry<'_>> =
-            serde_json::from_str(text).map_err(|error| refuse(format!("{} ({error})", shown(text.as_bytes()))))?;
+        let entries: Vec<JsonEntry<'_>> = serde_json::from_str(text)
+            .map_err(|error| refuse(format!("{} ({error})", shown(text.as_bytes()))))?;
         return JsonList(entries).each(take);
     }
     if text.trim().is_empty() {

@@ -133,7 +133,13 @@ impl<'a> JsonRows<'a> {
                     let user = Field::Integer(self.lists);
                     Next::Row(take(
                         &bare_lists(),
-                        Row { position: Position::Line(line), user, item: list.field(), time: None, order: None },
+                        Row {
+                            position: Position::Line(line),
+                            user,
+                            item: list.field(),
+                            time: None,
+                            order: None,
+                        },
                     ))
                 }
                 Err(fault) => Next::Bad(Position::Line(line), fault),

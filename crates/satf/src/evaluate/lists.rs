@@ -70,7 +70,9 @@ impl fmt::Display for ListsReport {
             (self.repeated_items, "item(s) taken out because they stand in their list twice"),
             (self.unknown_items, "item(s) that the training set does not know, which cannot be hit"),
         ];
-        told.into_iter().filter(|(count, _)| *count > 0).try_for_each(|(count, what)| write!(f, "; {count} {what}"))
+        told.into_iter()
+            .filter(|(count, _)| *count > 0)
+            .try_for_each(|(count, what)| write!(f, "; {count} {what}"))
     }
 }
 
@@ -95,8 +97,11 @@ pub enum ListsError {
         expected: String,
     },
     /// No item of any list is known.
-    #[error("no item of any list is in the training set, whose ids are such as {}; the first list begins with {}",
-        excerpt(expected), excerpt(first))]
+    #[error(
+        "no item of any list is in the training set, whose ids are such as {}; the first list begins with {}",
+        excerpt(expected),
+        excerpt(first)
+    )]
     NoItem {
         /// An item of a list.
         first: String,
@@ -129,7 +134,9 @@ pub enum ListsError {
     #[error(transparent)]
     OtherHoldout(#[from] OtherHoldout),
     /// Lists by time for a log without times.
-    #[error("this log has no times, only an order, so lists cannot be for times; hint: say which event each list is for, by its event_id")]
+    #[error(
+        "this log has no times, only an order, so lists cannot be for times; hint: say which event each list is for, by its event_id"
+    )]
     NoTimes,
     /// What models cannot be scored by either.
     #[error(transparent)]
@@ -235,7 +242,12 @@ fn assign(lists: &Lists, partition: &Partition, report: &mut ListsReport) -> Res
         let first = lists.whom(0);
         let expected = holdout.users.get(holdout.events[0].user.get()).to_string();
         let by_time = matches!(first, Whom::At(..));
-        return Err(ListsError::NoEvent { lists: lists.len(), by_time, first: named(first, lists), expected });
+        return Err(ListsError::NoEvent {
+            lists: lists.len(),
+            by_time,
+            first: named(first, lists),
+            expected,
+        });
     }
     report.events_without_list = list_of.iter().filter(|&&list| list == NONE).count();
     let has_none = |places: &&Vec<usize>| places.iter().all(|&place| list_of[place] == NONE);

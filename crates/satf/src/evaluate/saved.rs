@@ -53,8 +53,7 @@ pub fn evaluate_with_catalog(
     let mut scores = vec![0f32; batch.min(holdout.events.len()) * num_items];
     for (number, events) in holdout.events.chunks(batch).enumerate() {
         check_cancelled(monitor)?;
-        let histories: Vec<OwnedHistory> =
-            events.iter().map(|event| names.history(holdout, event)).collect();
+        let histories: Vec<OwnedHistory> = events.iter().map(|event| names.history(holdout, event)).collect();
         let views: Vec<History<'_>> = histories.iter().map(History::from).collect();
         let scores = &mut scores[..events.len() * num_items];
         model.score_batch(&views, scores);

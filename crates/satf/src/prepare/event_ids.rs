@@ -112,8 +112,11 @@ mod tests {
         for text in ["", "ann", "event-1", "event-x-12345678", "event-1-1234567", "event-1-1234567z"] {
             assert_eq!(own.place(text), Ok(None), "{text}");
         }
-        let others =
-            [ids("4days", TiePolicy::Shuffle, 0), ids("3days", TiePolicy::File, 0), ids("3days", TiePolicy::Shuffle, 1)];
+        let others = [
+            ids("4days", TiePolicy::Shuffle, 0),
+            ids("3days", TiePolicy::File, 0),
+            ids("3days", TiePolicy::Shuffle, 1),
+        ];
         for other in others {
             assert!(own.place(&other.id(0)).is_err(), "{other:?}");
         }

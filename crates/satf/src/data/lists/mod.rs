@@ -358,7 +358,8 @@ fn number_in(field: &Field<'_>, columns: &Columns) -> Result<f64, Rejection> {
         _ => None,
     };
     let name = columns.names.order.as_deref().unwrap_or_default();
-    let expected = if columns.order == Some(OrderBy::Rank) { "a rank (a number)" } else { "a score (a number)" };
+    let expected =
+        if columns.order == Some(OrderBy::Rank) { "a rank (a number)" } else { "a score (a number)" };
     number
         .filter(|number: &f64| !number.is_nan())
         .ok_or_else(|| Box::new(fault(field, expected, name)).into())
