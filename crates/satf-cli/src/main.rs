@@ -12,6 +12,7 @@ mod signals;
 mod table;
 mod terminal;
 mod threads;
+mod worse;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
             ExitCode::from(match error {
                 error if is_cancelled(&error) => signals::exit_code(),
                 error if misuse::is_misuse(&error) => WRONG_COMMAND_LINE,
+                error if worse::is_worse(&error) => worse::EXIT_CODE,
                 _ => 1,
             })
         }

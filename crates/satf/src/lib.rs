@@ -69,7 +69,7 @@ mod unique_keys;
 #[doc(inline)]
 pub use counts::{Counts, CountsOptions};
 #[doc(inline)]
-pub use data::{EventTime, LogBuilder, ReadOptions, read_log};
+pub use data::{EventTime, Lists, ListsBuilder, LogBuilder, ReadOptions, read_log};
 #[doc(inline)]
 pub use experiment::Protocol;
 #[doc(inline)]
@@ -90,14 +90,14 @@ pub use recommend::{
 pub use {
     counts::CountsError,
     data::{DataError, HistoryTextError},
-    evaluate::{EvaluateError, MergeError, OrderError, PerEventError},
+    evaluate::{EvaluateError, ListsError, MergeError, OrderError, PerEventError},
     experiment::{ExperimentError, SettingsError},
     generate::GenerateError,
     interactions::MixedClocks,
     model_file::{ModelFileError, StatisticsError},
     models::{ConfigError, ModelError, TensorError, UnknownPreset},
     monitor::Cancelled,
-    prepare::{OffsetError, SplitError},
+    prepare::{OffsetError, OtherHoldout, SplitError},
     recommend::{RecommendError, StreamError},
     tune::TuneError,
 };

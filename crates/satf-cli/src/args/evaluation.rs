@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PathBufValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 use satf::evaluate::{Metric, ResampleUnit, SeenPolicy};
 use satf::prepare::{Offset, TiePolicy};
 
 use super::LogArguments;
-use super::values::{length, parse_size, parse_unpacked, seed};
+use super::values::{NamedFile, length, parse_level, parse_named_file, parse_size, parse_unpacked, seed};
 
 /// Which models, and how they are configured.
 #[derive(Clone, Debug, Args)]
@@ -63,16 +63,23 @@ pub(crate) struct ProtocolArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(mut_arg("model", |model| model.help("Models, separated by commas [default: d-satf]")), after_help = "Examples:
+#[command(mut_arg("model", |model| model.help("Models, separated by commas: names, or model files (.satf, or a path), which are scored as they are [default: d-satf]")), after_help = "Examples:
   satf evaluate log.parquet
   satf evaluate log.parquet --model mp,pure-svd,transitions
   satf evaluate amz-beauty.csv.gz --model pure-svd --set rank=2000 --set scaling=0.6 \\
       --valid 3weeks --test 3weeks --ties file --json
   satf evaluate log.parquet --model transitions --per-event transitions.parquet
+  satf evaluate log.parquet --model d-satf,today.satf
+  satf evaluate log.parquet --test 3weeks --export cut
+  satf evaluate log.parquet --test 3weeks --model d-satf --lists other.csv --lists old=lists.jsonl
 
 `satf models` lists the models with their keys. Without offsets, the shortest usual ones that hold enough
 events are used, or else those that leave a tenth of the rows to each set; a warning says which. A model that cannot run
-on the log is reported and left out; the exit code is then 1.")]
+on the log is reported and left out; the exit code is then 1.
+
+--lists reads CSV or TSV with a header, JSON lines or Parquet. Columns: user_id (one list for all events of the user), or user_id
+and timestamp (of the event), or event_id (as --export has it); item_id with rank or score, or items (whole lists, best first).
+Items that the user already has are taken out, as for models; an event without a list is a miss.")]
 pub(crate) struct EvaluateArguments {
     #[command(flatten)]
     pub(crate) log: LogArguments,
@@ -90,6 +97,13 @@ pub(crate) struct EvaluateArguments {
     /// Save unfinished training in this folder and resume from it, for models that take long to train (sasrec)
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoints: Option<PathBuf>,
+    /// Lists of recommendations that any tool made, to be scored like models; may be repeated
+    #[arg(long, value_name = "[NAME=]FILE", action = ArgAction::Append, value_parser = OsStringValueParser::new().try_map(parse_named_file))]
+    pub(crate) lists: Vec<NamedFile>,
+    /// Write what models learn from (train.csv) and the histories of the events to predict (events.jsonl) to this folder, for
+    /// other tools; without --model and --lists, nothing is scored
+    #[arg(long, value_name = "DIR")]
+    pub(crate) export: Option<PathBuf>,
     /// Lengths of the lists that are scored: the cut-offs of the metrics
     #[arg(long, value_name = "N", default_value = "10", value_delimiter = ',', value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) at: Vec<usize>,
@@ -109,8 +123,12 @@ pub(crate) struct EvaluateArguments {
 #[command(after_help = "Examples:
   satf evaluate log.parquet --model transitions,pure-svd --per-event scores.parquet
   satf compare scores.pure-svd.parquet scores.transitions.parquet
+  satf compare yesterday.parquet today.parquet --fail-if-worse --level .01
 
-Each file is compared with the first. A p-value below .01 means that the difference is unlikely to be chance.")]
+Each file is compared with the first. A p-value below .01 means that the difference is unlikely to be chance.
+
+With --fail-if-worse the exit code is 3 if a file is worse than the first: its metric is lower, and the p-value of the difference
+is below --level, divided by the number of files that are compared with the first.")]
 pub(crate) struct CompareArguments {
     /// Files written by `satf evaluate --per-event`; the others are compared with the first
     #[arg(required = true, num_args = 2.., value_name = "FILE")]
@@ -124,6 +142,16 @@ pub(crate) struct CompareArguments {
     /// Seed of the draws
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    /// End with exit code 3 if a file is worse than the first in this metric [default: the first metric of the files]
+    #[arg(long, value_name = "METRIC", num_args = 0..=1, require_equals = true)]
+    #[allow(
+        clippy::option_option,
+        reason = "the option may stand alone, and then the files say which metric"
+    )]
+    pub(crate) fail_if_worse: Option<Option<Metric>>,
+    /// With --fail-if-worse, the p-value below which a difference counts
+    #[arg(long, value_name = "P", default_value_t = 0.05, requires = "fail_if_worse", value_parser = parse_level)]
+    pub(crate) level: f64,
     /// Write JSON to stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -21,7 +21,7 @@ pub(crate) use model_file::{
 pub(crate) use search::{SearchArguments, TuneArguments, TuneCommand};
 #[cfg(feature = "serve")]
 pub(crate) use serve::{BenchArguments, BenchCommand, BenchServeArguments, ServeArguments};
-pub(crate) use values::Listed;
+pub(crate) use values::{Listed, NamedFile};
 
 /// Next-item recommendation from ordered histories, on a CPU.
 #[derive(Debug, Parser)]
@@ -40,7 +40,7 @@ pub(crate) use values::Listed;
   satf tune log.parquet --model d-satf --trials 30
   satf reproduce --data data --out reproduction      the paper's tables and figures, as a report
 
-Exit codes: 0 success, 1 failure (stderr says why), 2 wrong command line; 130, 143 and 129: stopped by Ctrl-C, SIGTERM and
+Exit codes: 0 success, 1 failure (stderr says why), 2 wrong command line, 3 worse (compare --fail-if-worse); 130, 143 and 129: stopped by Ctrl-C, SIGTERM and
 SIGHUP."
 )]
 pub(crate) struct Arguments {

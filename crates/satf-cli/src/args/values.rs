@@ -84,6 +84,34 @@ fn after_at(text: &OsStr) -> Option<PathBuf> {
     None
 }
 
+/// A file, and what it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedFile {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+/// `NAME=FILE`, or a file alone, whose name up to the first point it has.
+pub(super) fn parse_named_file(text: OsString) -> Result<NamedFile, &'static str> {
+    let given = text.to_str().and_then(|text| text.split_once('='));
+    if let Some((name, path)) = given.filter(|(name, _)| !name.contains(std::path::is_separator)) {
+        if name.is_empty() || path.is_empty() {
+            return Err("expected FILE, or NAME=FILE with a name and a file");
+        }
+        return Ok(NamedFile { name: name.to_owned(), path: PathBuf::from(path) });
+    }
+    let path = PathBuf::from(text);
+    let name = path.file_name().ok_or("expected the name of a file")?.to_string_lossy().into_owned();
+    let first = name.split('.').find(|part| !part.is_empty()).unwrap_or(&name).to_owned();
+    Ok(NamedFile { name: first, path })
+}
+
+/// A level of significance.
+pub(super) fn parse_level(text: &str) -> Result<f64, &'static str> {
+    let level = text.parse::<f64>().ok().filter(|level| *level > 0.0 && *level < 1.0);
+    level.ok_or("expected a number between 0 and 1, such as .05")
+}
+
 /// `tent=0.5`, `tent=*1.5` or `@FILE`, kept as it is.
 pub(super) fn parse_boost(text: OsString) -> Result<Listed, &'static str> {
     let listed = parse_listed(text)?;

@@ -1,9 +1,13 @@
-//! Runs of models in words and tables, and those that failed among them.
+//! What was judged, in words and tables, and what could not be among it.
+
+use std::path::Path;
 
 use anyhow::bail;
+use satf::evaluate::Evaluation;
 use satf::experiment::{Choice, Run};
 use serde_json::{Map, Value, json};
 
+use super::path_to_json;
 use crate::hints;
 use crate::table;
 
@@ -15,22 +19,81 @@ pub(crate) fn to_json(run: &Run) -> Map<String, Value> {
     }
 }
 
-/// A model that could not be run.
+/// Scores, wherever they come from.
+pub(crate) struct Judged {
+    pub(crate) label: String,
+    pub(crate) evaluation: Evaluation,
+    /// Seconds of training, if there was any, and of scoring.
+    pub(crate) seconds: [Option<f64>; 2],
+    /// What a program may read.
+    pub(crate) report: Map<String, Value>,
+    /// What else there is to tell, a line each.
+    pub(crate) notes: String,
+}
+
+/// One row of a table of scores.
+pub(crate) trait Scores {
+    fn label(&self) -> &str;
+    fn evaluation(&self) -> &Evaluation;
+    /// Of training and of scoring, in seconds.
+    fn seconds(&self) -> [Option<f64>; 2];
+}
+
+impl Scores for Run {
+    fn label(&self) -> &str {
+        &self.label
+    }
+
+    fn evaluation(&self) -> &Evaluation {
+        &self.evaluation
+    }
+
+    fn seconds(&self) -> [Option<f64>; 2] {
+        [Some(self.train_seconds), Some(self.evaluate_seconds)]
+    }
+}
+
+impl Scores for Judged {
+    fn label(&self) -> &str {
+        &self.label
+    }
+
+    fn evaluation(&self) -> &Evaluation {
+        &self.evaluation
+    }
+
+    fn seconds(&self) -> [Option<f64>; 2] {
+        self.seconds
+    }
+}
+
+/// What could not be judged.
 pub(crate) struct Failure {
     label: String,
-    model_name: &'static str,
-    configuration: Value,
+    /// What it is, for a program.
+    report: Map<String, Value>,
     error: anyhow::Error,
 }
 
 impl Failure {
+    /// A model that could not be run.
     pub(crate) fn new(choice: &Choice, error: impl Into<anyhow::Error>) -> Self {
-        Failure {
-            label: choice.label.clone(),
-            model_name: choice.entry.name,
-            configuration: choice.configured.configuration.clone(),
-            error: error.into(),
+        let mut report = Map::new();
+        report.insert("model".into(), json!(choice.entry.name));
+        if choice.label != choice.entry.name {
+            report.insert("preset".into(), json!(choice.label));
         }
+        report.insert("configuration".into(), choice.configured.configuration.clone());
+        Failure { label: choice.label.clone(), report, error: error.into() }
+    }
+
+    /// A file, of lists or of a model, that could not be judged.
+    pub(crate) fn of_file(label: &str, model: &str, path: &Path, error: anyhow::Error) -> Self {
+        let mut report = Map::new();
+        report.insert("model".into(), json!(model));
+        report.insert("name".into(), json!(label));
+        report.insert("file".into(), path_to_json(path));
+        Failure { label: label.to_owned(), report, error }
     }
 
     /// Says on stderr that this model is left out, where others go on.
@@ -40,12 +103,7 @@ impl Failure {
 
     /// The failure in the place of a run's JSON.
     pub(crate) fn to_json(&self) -> Map<String, Value> {
-        let mut report = Map::new();
-        report.insert("model".into(), json!(self.model_name));
-        if self.label != self.model_name {
-            report.insert("preset".into(), json!(self.label));
-        }
-        report.insert("configuration".into(), self.configuration.clone());
+        let mut report = self.report.clone();
         report.insert("error".into(), json!(hints::chain(&self.error)));
         report
     }
@@ -65,20 +123,25 @@ impl Failure {
     }
 }
 
-/// Runs side by side, and those that failed among them.
-pub(crate) fn describe<'a>(outcomes: impl Iterator<Item = Result<&'a Run, &'a Failure>> + Clone) -> String {
+/// Scores side by side, and what failed among them.
+pub(crate) fn describe<'a, S: Scores + 'a>(
+    outcomes: impl Iterator<Item = Result<&'a S, &'a Failure>> + Clone,
+) -> String {
     let Some(first) = outcomes.clone().flatten().next() else { return String::new() };
-    let metrics: Vec<String> = first.evaluation.report().into_iter().map(|(name, _)| name).collect();
+    let metrics: Vec<String> = first.evaluation().report().into_iter().map(|(name, _)| name).collect();
     let mut header = vec!["model"];
     header.extend(metrics.iter().map(String::as_str));
     header.extend(["train s", "score s"]);
     let mut shown = table::with_header(&header);
     for outcome in outcomes.clone() {
         shown.add_row(match outcome {
-            Ok(run) => {
-                let mut row = vec![run.label.clone()];
-                row.extend(run.evaluation.report().iter().map(|(_, estimate)| table::estimate(estimate)));
-                row.extend([run.train_seconds, run.evaluate_seconds].map(|seconds| format!("{seconds:.2}")));
+            Ok(judged) => {
+                let mut row = vec![judged.label().to_owned()];
+                row.extend(
+                    judged.evaluation().report().iter().map(|(_, estimate)| table::estimate(estimate)),
+                );
+                let seconds = |seconds: f64| format!("{seconds:.2}");
+                row.extend(judged.seconds().map(|time| time.map(seconds).unwrap_or_default()));
                 row
             }
             Err(failure) => vec![failure.label.clone(), "failed".to_owned()],

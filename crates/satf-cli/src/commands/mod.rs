@@ -4,8 +4,10 @@
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod demo;
+pub(crate) mod entrants;
 pub(crate) mod evaluate;
 pub(crate) mod experiment;
+pub(crate) mod export;
 pub(crate) mod files;
 pub(crate) mod forget;
 pub(crate) mod generate;

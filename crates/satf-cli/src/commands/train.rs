@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::files::Files;
 use super::inspect::{held_of_users, is_rehearsed, settled, short};
-use super::settings::{check_given, configure, given_keys};
+use super::settings::{configure, given_keys};
 use super::statistics::{
     Output, joined, load_with_statistics, lock, plan_of_update, read_options_of, warn_of_rows_again,
 };
@@ -60,7 +60,7 @@ pub(crate) fn run(
 ) -> anyhow::Result<()> {
     let given = given_keys(&asked(arguments, Vec::new()), arguments.seed, arguments.max_len)?;
     if let Some(model) = &arguments.update {
-        return update(arguments, model, registry, terminal);
+        return update(arguments, given, model, registry, terminal);
     }
     let output = arguments.output.as_deref().context("--output FILE is missing")?;
     files(arguments).writing("--output", Some(output)).check_distinct()?;
@@ -100,12 +100,13 @@ pub(crate) fn run(
 /// Adds a log to a model.
 fn update(
     arguments: &TrainArguments,
+    given: GivenKeys,
     path: &Path,
     registry: &Registry,
     terminal: &Terminal,
 ) -> anyhow::Result<()> {
     if arguments.model.is_some() {
-        check_training(arguments, &choose(arguments, None, registry)?)?;
+        check_training(arguments, &choose(arguments, given, None, registry)?)?;
     }
     let output = Output::new("--update", path, arguments.output.as_deref())?;
     let files = || output.add_to(files(arguments));

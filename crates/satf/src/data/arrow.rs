@@ -178,6 +178,7 @@ pub(super) fn misfit(role: Role, data_type: &DataType) -> Option<&'static str> {
         Role::History => {
             (is_history_type(data_type), "lists of integers or strings, or lists of such lists (baskets)")
         }
+        Role::Rank => (is_id_type(data_type) || plain.is_floating(), "numbers"),
     };
     (!is_fit).then_some(expected)
 }

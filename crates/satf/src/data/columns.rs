@@ -18,6 +18,8 @@ pub enum Role {
     Time,
     /// Whole histories.
     History,
+    /// Ranks or scores: what orders a list.
+    Rank,
 }
 
 impl fmt::Display for Role {
@@ -52,6 +54,13 @@ const TIME_NAMES: &[&str] = &[
 const HISTORY_NAMES: &[&str] =
     &["history", "items", "itemids", "itemlist", "itemidlist", "itemsequence", "sequence"];
 
+/// Columns of lists of recommendations: whole lists where no column holds items, what orders a list, which event it is for.
+const LIST_NAMES: &[&str] =
+    &["items", "itemids", "itemlist", "itemidlist", "recommendations", "recommended", "list"];
+const RANK_NAMES: &[&str] = &["rank", "position"];
+const SCORE_NAMES: &[&str] = &["score", "prediction"];
+const EVENT_NAME: &str = "eventid";
+
 /// What is looked for in a file.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted<'c> {
@@ -73,6 +82,8 @@ enum Purpose<'c> {
         /// The items that are known.
         catalog: &'c Ids,
     },
+    /// Rows of user or event, item and rank or score; or of user or event and whole list. A time is that of the event.
+    Lists,
 }
 
 impl<'c> Wanted<'c> {
@@ -83,6 +94,15 @@ impl<'c> Wanted<'c> {
     pub(super) fn histories(options: &ReadOptions, column: Option<&str>, catalog: &'c Ids) -> Self {
         let purpose = Purpose::Histories { column: column.map(Into::into), catalog };
         Wanted { options: options.clone(), first_number: 0, purpose }
+    }
+
+    pub(super) fn lists(options: &ReadOptions) -> Self {
+        Wanted { options: options.clone(), first_number: 0, purpose: Purpose::Lists }
+    }
+
+    /// Whether lists of recommendations are wanted.
+    fn is_lists(&self) -> bool {
+        matches!(self.purpose, Purpose::Lists)
     }
 
     /// Whether histories are wanted, and not a log.
@@ -128,13 +148,14 @@ impl<'c> Wanted<'c> {
 }
 
 impl Role {
-    /// `user`, `item`, `time` or `history`.
+    /// `user`, `item`, `time`, `history` or `rank`.
     pub fn name(self) -> &'static str {
         match self {
             Role::User => "user",
             Role::Item => "item",
             Role::Time => "time",
             Role::History => "history",
+            Role::Rank => "rank",
         }
     }
 
@@ -144,6 +165,7 @@ impl Role {
             Role::Item => ITEM_NAMES,
             Role::Time => TIME_NAMES,
             Role::History => HISTORY_NAMES,
+            Role::Rank => RANK_NAMES,
         }
     }
 }
@@ -155,22 +177,45 @@ impl ReadOptions {
             Role::User => self.user_column.as_deref(),
             Role::Item => self.item_column.as_deref(),
             Role::Time => self.time_column.as_deref(),
-            Role::History => None,
+            Role::History | Role::Rank => None,
         }
     }
 }
 
-/// The positions of the three columns; no time if the order of the rows is the time.
+/// What orders the items of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OrderBy {
+    /// The lower the better.
+    Rank,
+    /// The higher the better.
+    Score,
+}
+
+/// The positions of the columns; no time if the order of the rows is the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chosen {
     pub(super) user: usize,
     pub(super) item: usize,
     pub(super) time: Option<usize>,
-    /// Whether the item's column holds whole histories.
+    /// Whether the item's column holds whole histories, or whole lists.
     pub(super) is_whole: bool,
+    /// What orders the items of a list, where lists are wanted.
+    pub(super) order: Option<(usize, OrderBy)>,
+    /// Whether the user's column holds ids of events.
+    pub(super) is_event: bool,
 }
 
 impl Chosen {
+    /// Rows of one item each.
+    pub(super) fn rows(user: usize, item: usize, time: Option<usize>) -> Self {
+        Chosen { user, item, time, is_whole: false, order: None, is_event: false }
+    }
+
+    /// Rows of whole histories.
+    pub(super) fn whole(user: usize, item: usize) -> Self {
+        Chosen { is_whole: true, ..Chosen::rows(user, item, None) }
+    }
+
     /// The same, or an error if a column would serve twice.
     fn apart(self, path: &Path, names: &[String]) -> Result<Self, DataError> {
         let used: Vec<(Role, usize)> = self.by_role().collect();
@@ -186,7 +231,8 @@ impl Chosen {
     /// The columns that are used, and what for.
     pub(super) fn by_role(self) -> impl Iterator<Item = (Role, usize)> {
         let item = if self.is_whole { Role::History } else { Role::Item };
-        [(Role::User, Some(self.user)), (item, Some(self.item)), (Role::Time, self.time)]
+        let order = self.order.map(|(at, _)| at);
+        [(Role::User, Some(self.user)), (item, Some(self.item)), (Role::Time, self.time), (Role::Rank, order)]
             .into_iter()
             .filter_map(|(role, at)| at.map(|at| (role, at)))
     }
@@ -197,16 +243,25 @@ impl Chosen {
 pub(super) struct Columns {
     pub(super) names: ColumnNames,
     pub(super) clock: Clock,
-    /// Whether the item's column holds whole histories.
+    /// Whether the item's column holds whole histories, or whole lists.
     pub(super) is_whole: bool,
+    /// What orders the items of a list.
+    pub(super) order: Option<OrderBy>,
+    /// Whether the user's column holds ids of events.
+    pub(super) is_event: bool,
 }
 
 impl Columns {
     fn new(chosen: Chosen, name: impl Fn(usize) -> Box<str>) -> Self {
-        let names =
-            ColumnNames { user: name(chosen.user), item: name(chosen.item), time: chosen.time.map(&name) };
+        let names = ColumnNames {
+            user: name(chosen.user),
+            item: name(chosen.item),
+            time: chosen.time.map(&name),
+            order: chosen.order.map(|(at, _)| name(at)),
+        };
         let clock = if chosen.time.is_some() { Clock::Calendar } else { Clock::RowOrder };
-        Columns { names, clock, is_whole: chosen.is_whole }
+        let order = chosen.order.map(|(_, by)| by);
+        Columns { names, clock, is_whole: chosen.is_whole, order, is_event: chosen.is_event }
     }
 
     /// Columns with names.
@@ -226,6 +281,7 @@ pub(super) struct ColumnNames {
     pub(super) user: Box<str>,
     pub(super) item: Box<str>,
     pub(super) time: Option<Box<str>>,
+    pub(super) order: Option<Box<str>>,
 }
 
 /// Lower case without `_`, `-`, `.` and spaces: `Movie_ID` is `movieid`.
@@ -245,6 +301,10 @@ pub(super) fn normalized(name: &str) -> String {
 fn is_header(names: &[String], wanted: &Wanted<'_>) -> bool {
     if let Some(told) = wanted.options.header {
         return told;
+    }
+    if wanted.is_lists() {
+        // Nothing but their names tells ranks, scores and times apart.
+        return true;
     }
     if names.iter().any(|name| time::looks_like_time(name.as_bytes())) {
         return false;
@@ -274,6 +334,7 @@ pub(super) fn judge_first_row(
     // A row of more columns has a time, unless none is looked for, and a header has none.
     let could_be_event = names.len() == 2 || wanted.options.order_is_time;
     let is_sure = wanted.options.header.is_some()
+        || wanted.is_lists()
         || names.iter().any(|name| wanted.asks_for(name) || is_sure_name(name))
         || (has(names, &["user"]) && has(names, &["item", "items", "history"]));
     if is_sure || !could_be_event {
@@ -300,11 +361,14 @@ pub(super) fn is_sure_name(name: &str) -> bool {
 ///
 /// Two columns, none of them a time, are a user and an item in order of time. Histories need no times.
 pub(super) fn choose(path: &Path, names: &[String], wanted: &Wanted<'_>) -> Result<Chosen, DataError> {
+    if wanted.is_lists() {
+        return choose_list(path, names, wanted);
+    }
     let options = &wanted.options;
     let history = wanted.history(path, names)?;
     let user = required(path, names, wanted, Role::User)?;
     if let Some(item) = history {
-        return Chosen { user, item, time: None, is_whole: true }.apart(path, names);
+        return Chosen::whole(user, item).apart(path, names);
     }
     let item = required(path, names, wanted, Role::Item)?;
     let is_asked_for = options.time_column.is_some();
@@ -312,7 +376,39 @@ pub(super) fn choose(path: &Path, names: &[String], wanted: &Wanted<'_>) -> Resu
     let may_lack_times = wanted.is_histories() || names.len() == 2;
     let has_times = !options.order_is_time && (is_there || !may_lack_times);
     let time = has_times.then(|| required(path, names, wanted, Role::Time)).transpose()?;
-    Chosen { user, item, time, is_whole: false }.apart(path, names)
+    Chosen::rows(user, item, time).apart(path, names)
+}
+
+/// Chooses the columns of lists. An event says all about whom a list is for; else it is for a user, at a time if there is one.
+fn choose_list(path: &Path, names: &[String], wanted: &Wanted<'_>) -> Result<Chosen, DataError> {
+    let options = &wanted.options;
+    let at = |common: &[&str]| {
+        let found =
+            common.iter().find_map(|common| names.iter().position(|name| normalized(name) == *common));
+        found.filter(|_| options.header != Some(false))
+    };
+    let event = at(&[EVENT_NAME]).filter(|_| options.user_column.is_none());
+    let user = match event {
+        Some(event) => not_repeated(path, names, event, Role::User)?,
+        None => required(path, names, wanted, Role::User)?,
+    };
+    let has_items = options.item_column.is_some() || common(names, Role::Item).is_some();
+    let whole = at(LIST_NAMES).filter(|_| !has_items);
+    let item = match whole {
+        Some(list) => not_repeated(path, names, list, Role::Item)?,
+        None => required(path, names, wanted, Role::Item)?,
+    };
+    let has_time = options.time_column.is_some() || common(names, Role::Time).is_some();
+    let time = (event.is_none() && has_time && !options.order_is_time)
+        .then(|| required(path, names, wanted, Role::Time))
+        .transpose()?;
+    let by = [(RANK_NAMES, OrderBy::Rank), (SCORE_NAMES, OrderBy::Score)];
+    let order = by.into_iter().find_map(|(names, by)| Some((at(names)?, by))).filter(|_| whole.is_none());
+    if let Some((at, _)) = order {
+        not_repeated(path, names, at, Role::Rank)?;
+    }
+    Chosen { user, item, time, is_whole: whole.is_some(), order, is_event: event.is_some() }
+        .apart(path, names)
 }
 
 /// Chooses among `count` columns without names: those asked for by number, else the usual order.
@@ -331,7 +427,7 @@ pub(super) fn choose_unnamed(path: &Path, count: usize, wanted: &Wanted<'_>) -> 
     };
     if let Some(item) = wanted.history(path, &numbers)? {
         let user = position(Role::User)?;
-        return Chosen { user, item, time: None, is_whole: true }.apart(path, &numbers);
+        return Chosen::whole(user, item).apart(path, &numbers);
     }
     let time = if options.order_is_time || (count == 2 && options.time_column.is_none()) {
         None
@@ -339,7 +435,7 @@ pub(super) fn choose_unnamed(path: &Path, count: usize, wanted: &Wanted<'_>) -> 
         Some(position(Role::Time)?)
     };
     let (user, item) = (position(Role::User)?, position(Role::Item)?);
-    Chosen { user, item, time, is_whole: false }.apart(path, &numbers)
+    Chosen::rows(user, item, time).apart(path, &numbers)
 }
 
 fn required(path: &Path, names: &[String], wanted: &Wanted<'_>, role: Role) -> Result<usize, DataError> {
@@ -418,7 +514,7 @@ mod tests {
     }
 
     fn rows(user: usize, item: usize, time: Option<usize>) -> Chosen {
-        Chosen { user, item, time, is_whole: false }
+        Chosen::rows(user, item, time)
     }
 
     #[test]
@@ -477,7 +573,7 @@ mod tests {
         let plain = Wanted::histories(&ReadOptions::default(), None, &catalog);
         let asked = Wanted::histories(&ReadOptions::default(), Some("basket"), &catalog);
         let choose = |names: &[&str], wanted: &Wanted| choose(Path::new("log"), &owned(names), wanted);
-        let whole = Chosen { user: 0, item: 1, time: None, is_whole: true };
+        let whole = Chosen::whole(0, 1);
         assert_eq!(choose(&["user", "history", "item_id"], &plain).unwrap(), whole);
         assert_eq!(choose(&["user", "item_ids"], &plain).unwrap(), whole);
         assert_eq!(choose(&["user", "basket", "history"], &asked).unwrap(), whole);

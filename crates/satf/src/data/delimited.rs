@@ -38,7 +38,7 @@ impl<'a> DelimitedRows<'a> {
     ) -> Result<Self, DataError> {
         let has_times = !wanted.options.order_is_time;
         let fixed = |time: Option<usize>, count: usize| {
-            let chosen = Chosen { user: 0, item: 1, time: time.filter(|_| has_times), is_whole: false };
+            let chosen = Chosen::rows(0, 1, time.filter(|_| has_times));
             Some(Layout { chosen, columns: Columns::numbered(chosen), count })
         };
         let (splitting, layout) = match format {
@@ -98,15 +98,16 @@ impl<'a> DelimitedRows<'a> {
             let field = |at| Field::Plain(record.field(at));
             let chosen = layout.chosen;
             let (user, time) = (field(chosen.user), chosen.time.map(field));
+            let order = chosen.order.map(|(at, _)| field(at));
             if chosen.is_whole {
                 let (cell, words) = (Cell(record.field(chosen.item)), Words(record.field(chosen.item)));
                 let list: &dyn IdList = if self.format == Format::RecBole { &words } else { &cell };
-                let row = Row { position: Position::Line(line), user, item: Field::List(list), time };
+                let row = Row { position: Position::Line(line), user, item: Field::List(list), time, order };
                 return Ok(Next::Row(take(&layout.columns, row)));
             }
             return Ok(Next::Row(take(
                 &layout.columns,
-                Row { position: Position::Line(line), user, item: field(chosen.item), time },
+                Row { position: Position::Line(line), user, item: field(chosen.item), time, order },
             )));
         }
     }

@@ -115,6 +115,17 @@ pub enum DataError {
         /// What the column is for.
         role: Role,
     },
+    /// A list has a rank twice, and is not several lists one after the other.
+    #[error("{}: the list of {} has the rank {rank} twice; expected every rank once, or several lists one after the other, whose ranks \
+        ascend from the same number", path.display(), excerpt(whom))]
+    RepeatedRank {
+        /// The file.
+        path: PathBuf,
+        /// Whose list.
+        whom: Box<str>,
+        /// The rank.
+        rank: f64,
+    },
     /// A Parquet column has a type that cannot be an id or a time.
     #[error("{}: column `{column}` is of type {found}, expected {expected}", path.display())]
     ColumnType {

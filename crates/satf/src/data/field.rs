@@ -49,6 +49,9 @@ impl Field<'_> {
 pub(super) trait IdList {
     /// Adds the items, oldest first, to a history.
     fn push_to(&self, catalog: &Ids, history: &mut OwnedHistory) -> Result<(), Box<Fault>>;
+
+    /// Hands out the ids one by one, as a ranking that knows of no baskets.
+    fn each(&self, take: &mut dyn FnMut(Id<'_>)) -> Result<(), Box<Fault>>;
 }
 
 impl fmt::Debug for dyn IdList + '_ {

@@ -122,6 +122,37 @@ impl IdList for Cell<'_> {
             Box::new(Fault::of_line(found, "a list of ids, such as [\"tent\", 7, [\"mug\", \"stove\"]]"))
         })
     }
+
+    fn each(&self, take: &mut dyn FnMut(Id<'_>)) -> Result<(), Box<Fault>> {
+        let text = std::str::from_utf8(self.0)
+            .map_err(|_| Box::new(Fault::of_line(shown(self.0), "a list in valid UTF-8")))?;
+        each_written(text, take)
+    }
+}
+
+/// The ids of a list that stands in a cell: a JSON list, or ids between commas.
+fn each_written(text: &str, take: &mut dyn FnMut(Id<'_>)) -> Result<(), Box<Fault>> {
+    let refuse = |found: String| Box::new(Fault::of_line(found, "a list of ids, such as [\"tent\", 7]"));
+    if text.trim_start().starts_with('[') {
+        let entries: Vec<JsonEntry<'_>> = serde_json::from_str(text)
+            .map_err(|error| refuse(format!("{} ({error})", shown(text.as_bytes()))))?;
+        return JsonList(entries).each(take);
+    }
+    if text.trim().is_empty() {
+        return Ok(());
+    }
+    for (at, id) in text.split(',').map(str::trim).enumerate() {
+        if id.is_empty() {
+            return Err(refuse(format!("an empty id at place {} of {}", at + 1, shown(text.as_bytes()))));
+        }
+        take(Id::Text(id));
+    }
+    Ok(())
+}
+
+/// What is wrong with a list within a ranking.
+pub(super) fn no_basket(place: usize) -> Box<Fault> {
+    Box::new(Fault::of_line(format!("a list at place {place} of the list"), "the id of an item"))
 }
 
 /// A history as `RecBole` has it: ids between spaces.
@@ -132,6 +163,13 @@ impl IdList for Words<'_> {
         let text = std::str::from_utf8(self.0)
             .map_err(|_| Box::new(Fault::of_line(shown(self.0), "a history in valid UTF-8")))?;
         text.split_ascii_whitespace().for_each(|id| history.push_id(catalog, Id::Text(id), false));
+        Ok(())
+    }
+
+    fn each(&self, take: &mut dyn FnMut(Id<'_>)) -> Result<(), Box<Fault>> {
+        let text = std::str::from_utf8(self.0)
+            .map_err(|_| Box::new(Fault::of_line(shown(self.0), "a list in valid UTF-8")))?;
+        text.split_ascii_whitespace().for_each(|id| take(Id::Text(id)));
         Ok(())
     }
 }
@@ -149,6 +187,16 @@ impl IdList for JsonList<'_> {
                         history.push_id(catalog, id.as_id(), at > 0);
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn each(&self, take: &mut dyn FnMut(Id<'_>)) -> Result<(), Box<Fault>> {
+        for (at, entry) in self.0.iter().enumerate() {
+            match entry {
+                JsonEntry::One(id) => take(id.as_id()),
+                JsonEntry::Together(_) => return Err(no_basket(at + 1)),
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::path::Path;
 use memchr::memchr;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::columns::{self, Chosen, Columns, Role, Wanted};
+use super::columns::{self, Chosen, Columns, OrderBy, Role, Wanted};
 use super::error::{Fault, Position, shown};
 use super::field::Field;
 use super::history_text::JsonList;
@@ -17,14 +17,16 @@ use super::rows::{Next, Row};
 use super::source::Source;
 use super::{DataError, Format, ReadOptions};
 
-/// The keys of the three values in every object.
+/// The keys of the values in every object.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     pub(super) user: String,
     pub(super) item: String,
     pub(super) time: Option<String>,
-    /// Whether the item's value is a whole history.
+    /// Whether the item's value is a whole history, or a whole list.
     is_whole: bool,
+    order: Option<(String, OrderBy)>,
+    is_event: bool,
 }
 
 impl Keys {
@@ -36,6 +38,8 @@ impl Keys {
             item: key(Role::Item, item),
             time: (!options.order_is_time).then(|| key(Role::Time, time)),
             is_whole: false,
+            order: None,
+            is_event: false,
         }
     }
 
@@ -45,15 +49,20 @@ impl Keys {
             item: names[chosen.item].clone(),
             time: chosen.time.map(|at| names[at].clone()),
             is_whole: chosen.is_whole,
+            order: chosen.order.map(|(at, by)| (names[at].clone(), by)),
+            is_event: chosen.is_event,
         }
     }
 
     /// What the values are called and mean.
     pub(super) fn columns(&self) -> Columns {
-        let names = [Some(&self.user), Some(&self.item), self.time.as_ref()];
+        let order = self.order.as_ref().map(|(name, _)| name);
+        let names = [Some(&self.user), Some(&self.item), self.time.as_ref(), order];
         let names: Vec<String> = names.into_iter().flatten().cloned().collect();
         let time = self.time.is_some().then_some(2);
-        Columns::named(Chosen { user: 0, item: 1, time, is_whole: self.is_whole }, &names)
+        let order = self.order.as_ref().map(|(_, by)| (names.len() - 1, *by));
+        let (is_whole, is_event) = (self.is_whole, self.is_event);
+        Columns::named(Chosen { is_whole, order, is_event, ..Chosen::rows(0, 1, time) }, &names)
     }
 
     /// What the value of `key` is for.
@@ -65,6 +74,8 @@ impl Keys {
             Some(if self.is_whole { Role::History } else { Role::Item })
         } else if self.time.as_ref().is_some_and(|time| key == time.as_bytes()) {
             Some(Role::Time)
+        } else if self.order.as_ref().is_some_and(|(order, _)| key == order.as_bytes()) {
+            Some(Role::Rank)
         } else {
             None
         }
@@ -128,7 +139,13 @@ impl<'a> JsonRows<'a> {
                     let user = Field::Integer(self.lists);
                     Next::Row(take(
                         &bare_lists(),
-                        Row { position: Position::Line(line), user, item: list.field(), time: None },
+                        Row {
+                            position: Position::Line(line),
+                            user,
+                            item: list.field(),
+                            time: None,
+                            order: None,
+                        },
                     ))
                 }
                 Err(fault) => Next::Bad(Position::Line(line), fault),
@@ -150,12 +167,11 @@ impl<'a> JsonRows<'a> {
             },
         };
         Ok(match parse(text, RowOf(keys), self.expected) {
-            Ok([user, item, time]) => {
+            Ok([user, item, time, order]) => {
                 let time = keys.time.is_some().then(|| time.field());
-                Next::Row(take(
-                    columns,
-                    Row { position: Position::Line(line), user: user.field(), item: item.field(), time },
-                ))
+                let order = keys.order.is_some().then(|| order.field());
+                let (user, item) = (user.field(), item.field());
+                Next::Row(take(columns, Row { position: Position::Line(line), user, item, time, order }))
             }
             Err(fault) => Next::Bad(Position::Line(line), fault),
         })
@@ -164,7 +180,7 @@ impl<'a> JsonRows<'a> {
 
 /// Lists that stand alone have no names.
 fn bare_lists() -> Columns {
-    Columns::numbered(Chosen { user: 0, item: 1, time: None, is_whole: true })
+    Columns::numbered(Chosen::whole(0, 1))
 }
 
 fn parse<'a, S: DeserializeSeed<'a>>(
@@ -230,13 +246,13 @@ impl<'de> Visitor<'de> for KeyList {
 }
 
 /// What the values of [`RowOf`] are called.
-pub(super) const ROLES: [&str; 3] = ["user", "item or history", "time"];
+pub(super) const ROLES: [&str; 4] = ["user", "item or history", "time", "rank or score"];
 
-/// Takes user, item and time out of an object.
+/// Takes user, item, time and rank or score out of an object.
 struct RowOf<'k>(&'k Keys);
 
 impl<'de> DeserializeSeed<'de> for RowOf<'_> {
-    type Value = [Value<'de>; 3];
+    type Value = [Value<'de>; 4];
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -244,19 +260,20 @@ impl<'de> DeserializeSeed<'de> for RowOf<'_> {
 }
 
 impl<'de> Visitor<'de> for RowOf<'_> {
-    type Value = [Value<'de>; 3];
+    type Value = [Value<'de>; 4];
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut values = [Value::Missing, Value::Missing, Value::Missing];
+        let mut values = [Value::Missing, Value::Missing, Value::Missing, Value::Missing];
         while let Some(role) = map.next_key_seed(Key(self.0))? {
             let at = match role {
                 Some(Role::User) => 0,
                 Some(Role::Item | Role::History) => 1,
                 Some(Role::Time) => 2,
+                Some(Role::Rank) => 3,
                 None => {
                     map.next_value::<IgnoredAny>()?;
                     continue;

@@ -136,8 +136,9 @@ mod tests {
     use crate::interactions::Ids;
 
     fn push(builder: &mut Ledger, user: Field<'_>, item: Field<'_>) -> Result<(), String> {
-        let names = ColumnNames { user: "u".into(), item: "i".into(), time: None };
-        let columns = Columns { names, clock: Clock::RowOrder, is_whole: false };
+        let names = ColumnNames { user: "u".into(), item: "i".into(), time: None, order: None };
+        let columns =
+            Columns { names, clock: Clock::RowOrder, is_whole: false, order: None, is_event: false };
         builder.push(user, item, None, &columns, Path::new("log"), Position::Line(1)).map_err(|rejection| {
             match rejection {
                 Rejection::Row(fault) => fault.at(Path::new("log"), 1).to_string(),

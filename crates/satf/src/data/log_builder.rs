@@ -23,7 +23,7 @@ use crate::monitor::{Monitor, check_cancelled};
 const ROWS_A_CHECK: u64 = 4096;
 
 /// What messages call record batches.
-const BATCHES: &str = "record batches";
+pub(super) const BATCHES: &str = "record batches";
 
 /// Builds a log from events in memory, Arrow record batches, files and readers, one after the other and in any mixture.
 ///
@@ -84,8 +84,8 @@ impl LogBuilder {
     pub fn with_options(options: ReadOptions) -> Self {
         let columns = |clock: Clock| {
             let time = (clock == Clock::Calendar).then(|| "time".into());
-            let names = ColumnNames { user: "user".into(), item: "item".into(), time };
-            Columns { names, clock, is_whole: false }
+            let names = ColumnNames { user: "user".into(), item: "item".into(), time, order: None };
+            Columns { names, clock, is_whole: false, order: None, is_event: false }
         };
         LogBuilder {
             ledger: Ledger::new(&options),
@@ -135,6 +135,7 @@ impl LogBuilder {
             user: user.as_id().into(),
             item: item.as_id().into(),
             time,
+            order: None,
         };
         take(&mut self.ledger, &mut self.tolerance, Path::new(EVENTS), columns, &row)
     }
@@ -171,7 +172,7 @@ impl LogBuilder {
                 time => time,
             });
             let position = Position::BatchRow { batch: self.batches, row: at as u64 + 1 };
-            let row = Row { position, user: users.get(at), item: items.get(at), time };
+            let row = Row { position, user: users.get(at), item: items.get(at), time, order: None };
             take(&mut self.ledger, &mut self.tolerance, path, &columns, &row)?;
         }
         self.supply = Supply::Batches { first_number };

@@ -19,9 +19,11 @@ pub(super) struct Row<'r> {
     /// Where it stands.
     pub(super) position: Position,
     pub(super) user: Field<'r>,
-    /// The item, or a whole history if [`Columns::is_whole`].
+    /// The item, or a whole history or list if [`Columns::is_whole`].
     pub(super) item: Field<'r>,
     pub(super) time: Option<Field<'r>>,
+    /// The rank or the score, if [`Columns::order`].
+    pub(super) order: Option<Field<'r>>,
 }
 
 /// What comes next in a file.

@@ -53,7 +53,7 @@ impl<'a> SteamRows<'a> {
                 let time = self.keys.time.is_some().then_some(time);
                 Next::Row(take(
                     &self.columns,
-                    Row { position: Position::Line(line.number), user, item, time },
+                    Row { position: Position::Line(line.number), user, item, time, order: None },
                 ))
             }
             Err(fault) => Next::Bad(Position::Line(line.number), fault),
@@ -78,7 +78,7 @@ fn parse<'a>(
             Some(Role::User) => 0,
             Some(Role::Item | Role::History) => 1,
             Some(Role::Time) => 2,
-            None => {
+            Some(Role::Rank) | None => {
                 dictionary.skip_value().map_err(malformed)?;
                 continue;
             }

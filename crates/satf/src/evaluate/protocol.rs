@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::evaluation::{Evaluation, number_of_each};
 use super::metrics::ResampleUnit;
 use crate::choice::{UnknownChoice, choose};
+use crate::interactions::ItemIndex;
 use crate::models::Recommender;
 use crate::monitor::{Cancelled, Monitor, check_cancelled};
 use crate::numbers::{Count, counted};
@@ -128,12 +129,7 @@ pub fn evaluate_events(
     options: &EvaluateOptions,
     monitor: &dyn Monitor,
 ) -> Result<Evaluation, EvaluateError> {
-    let mut cutoffs = options.cutoffs.clone();
-    cutoffs.sort_unstable();
-    cutoffs.dedup();
-    let Some(&longest) = cutoffs.last().filter(|_| cutoffs[0] > 0) else {
-        return Err(EvaluateError::Cutoffs(options.cutoffs.clone()));
-    };
+    let (cutoffs, longest) = options.checked_cutoffs()?;
     if model.num_items() != num_items {
         return Err(EvaluateError::Catalog { model: model.num_items(), holdout: num_items });
     }
@@ -147,8 +143,7 @@ pub fn evaluate_events(
 
     let pooled = (options.seen == SeenPolicy::Pooled).then(|| first_event_that_saw(holdout, num_items));
     monitor.begin("evaluating", events.len() as u64);
-    let mut ranks = Vec::with_capacity(events.len());
-    let mut best_rank = vec![u32::MAX; num_items];
+    let mut tally = Tally::new(events.len(), num_items);
     let mut scores = vec![0f32; batch.min(events.len()) * num_items];
     for places in events.chunks(batch) {
         check_cancelled(monitor)?;
@@ -170,19 +165,64 @@ pub fn evaluate_events(
             })
             .collect();
         for (&place, list) in places.iter().zip(&lists) {
-            let target = holdout.events[place].target;
-            ranks.push(list.iter().position(|scored| scored.item == target).map(|rank| rank as u32));
-            for (rank, scored) in list.iter().enumerate() {
-                let best = &mut best_rank[scored.item.get()];
-                *best = (*best).min(rank as u32);
-            }
+            tally.take(holdout.events[place].target, list.iter().map(|scored| Some(scored.item)));
         }
         monitor.advance(places.len() as u64);
     }
-    let user_indices: Vec<u32> = events.iter().map(|&place| holdout.events[place].user.0).collect();
-    let users = number_of_each(&user_indices);
-    let (unit, counts) = (options.unit, holdout.counts);
-    Ok(Evaluation { cutoffs, ranks, users, unit, best_rank, counts, events, user_indices })
+    Ok(tally.finish(holdout, events, cutoffs, options.unit))
+}
+
+impl EvaluateOptions {
+    /// The cut-offs in ascending order, and the largest.
+    pub(super) fn checked_cutoffs(&self) -> Result<(Vec<usize>, usize), EvaluateError> {
+        let mut cutoffs = self.cutoffs.clone();
+        cutoffs.sort_unstable();
+        cutoffs.dedup();
+        match cutoffs.last() {
+            Some(&longest) if cutoffs[0] > 0 => Ok((cutoffs, longest)),
+            _ => Err(EvaluateError::Cutoffs(self.cutoffs.clone())),
+        }
+    }
+}
+
+/// What lists, wherever they come from, tell of the items looked for.
+pub(super) struct Tally {
+    ranks: Vec<Option<u32>>,
+    best_rank: Vec<u32>,
+}
+
+impl Tally {
+    pub(super) fn new(num_events: usize, num_items: usize) -> Self {
+        Tally { ranks: Vec::with_capacity(num_events), best_rank: vec![u32::MAX; num_items] }
+    }
+
+    /// Takes the list of the next event, best item first. An item that the training set does not know has its place, and that is all.
+    pub(super) fn take(&mut self, target: ItemIndex, list: impl Iterator<Item = Option<ItemIndex>>) {
+        let mut found = None;
+        for (rank, item) in list.enumerate() {
+            let Some(item) = item else { continue };
+            let best = &mut self.best_rank[item.get()];
+            *best = (*best).min(rank as u32);
+            if item == target && found.is_none() {
+                found = Some(rank as u32);
+            }
+        }
+        self.ranks.push(found);
+    }
+
+    /// The evaluation of these events, whose lists were taken in this order.
+    pub(super) fn finish(
+        self,
+        holdout: &Holdout,
+        events: Vec<usize>,
+        cutoffs: Vec<usize>,
+        unit: ResampleUnit,
+    ) -> Evaluation {
+        let user_indices: Vec<u32> = events.iter().map(|&place| holdout.events[place].user.0).collect();
+        let users = number_of_each(&user_indices);
+        let (Tally { ranks, best_rank }, counts) = (self, holdout.counts);
+        Evaluation { cutoffs, ranks, users, unit, best_rank, counts, events, user_indices }
+    }
 }
 
 /// How many histories are scored at once for a catalogue of this size.
@@ -191,7 +231,7 @@ pub(crate) fn histories_at_once(num_items: usize) -> usize {
 }
 
 /// For every item, the first event whose history holds it (`usize::MAX` for none).
-fn first_event_that_saw(holdout: &Holdout, num_items: usize) -> Vec<usize> {
+pub(super) fn first_event_that_saw(holdout: &Holdout, num_items: usize) -> Vec<usize> {
     let mut first = vec![usize::MAX; num_items];
     for (at, event) in holdout.events.iter().enumerate() {
         for item in holdout.history(event).items() {

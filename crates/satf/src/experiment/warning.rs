@@ -53,6 +53,20 @@ pub enum Warning {
         /// How often.
         times: u64,
     },
+    /// A model that was trained elsewhere may have learned from the events that it predicts.
+    MayHaveSeen {
+        /// What the model is called.
+        label: String,
+        /// Until when its log went.
+        until: String,
+        /// When the first event to predict happened.
+        first_event: String,
+    },
+    /// A model that was trained elsewhere does not say until when its log went.
+    TrainingUnknown {
+        /// What the model is called.
+        label: String,
+    },
     /// The last iteration allowed was the best one: there may be better ones after it.
     LastWasBest {
         /// What the model is called.
@@ -134,6 +148,15 @@ impl fmt::Display for Warning {
             Warning::TestPartScoredBefore { .. } => f.write_str(
                 "the test set was scored before, for a configuration that is no longer the best: the more often it is \
                  looked at, the less its score says",
+            ),
+            Warning::MayHaveSeen { label, until, first_event } => write!(
+                f,
+                "{label} learned from a log that goes to {until}, and the first event to predict is of {first_event}: it may have \
+                 seen what it predicts, and its scores may be too good; hint: train it without the test set"
+            ),
+            Warning::TrainingUnknown { label } => write!(
+                f,
+                "{label} does not say until when its log went: it may have seen what it predicts, and its scores may be too good"
             ),
             Warning::LastWasBest { label, key, best } => {
                 write!(f, "{label}: the last of {key} = {best} was the best; more may be better")

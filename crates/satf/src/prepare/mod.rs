@@ -4,6 +4,8 @@
 mod core;
 mod disorder;
 mod duplicates;
+mod event_ids;
+mod export;
 mod histories;
 mod offset;
 mod split;
@@ -13,6 +15,7 @@ mod ties;
 
 pub use core::p_core;
 pub use duplicates::{Duplicates, count_duplicates, resolve_duplicates};
+pub use event_ids::{EventIds, OtherHoldout};
 pub use histories::{Histories, popularity_weights};
 pub use offset::{Offset, OffsetError};
 pub use split::{

@@ -75,6 +75,7 @@ mod training;
 mod answer;
 mod best;
 mod error;
+mod evaluation;
 mod filters;
 mod model;
 mod prepared;
@@ -88,6 +89,7 @@ mod workspaces;
 pub use answer::{Answer, Explanation, Recommendation};
 pub use answer::{Share, SimilarItem, SimilarItems};
 pub use error::RecommendError;
+pub use evaluation::{Exposure, JudgedModel};
 pub use filters::Filters;
 #[doc(no_inline)]
 pub use model::Model;

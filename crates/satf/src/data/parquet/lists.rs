@@ -7,6 +7,7 @@ use arrow_schema::DataType;
 use crate::data::arrow::{Column, element};
 use crate::data::error::{Fault, shown};
 use crate::data::field::{Field, IdList};
+use crate::data::history_text::no_basket;
 use crate::interactions::{Id, Ids, OwnedHistory};
 
 pub(super) fn is_list(data_type: &DataType) -> bool {
@@ -14,7 +15,7 @@ pub(super) fn is_list(data_type: &DataType) -> bool {
 }
 
 /// A list for every row of a batch.
-pub(super) struct ListColumn {
+pub(in crate::data) struct ListColumn {
     /// Where each list begins and ends among the elements; none for null.
     bounds: Vec<Option<(usize, usize)>>,
     elements: Elements,
@@ -28,7 +29,7 @@ enum Elements {
 
 impl ListColumn {
     /// The lists of an array; none if they hold no ids.
-    pub(super) fn new(lists: &ArrayRef) -> Option<Self> {
+    pub(in crate::data) fn new(lists: &ArrayRef) -> Option<Self> {
         let (bounds, elements) = match lists.data_type() {
             DataType::List(_) => parts::<i32>(lists),
             DataType::LargeList(_) => parts::<i64>(lists),
@@ -48,7 +49,7 @@ impl ListColumn {
     }
 
     /// The list of a row; none for null.
-    pub(super) fn at(&self, row: usize) -> Option<RowList<'_>> {
+    pub(in crate::data) fn at(&self, row: usize) -> Option<RowList<'_>> {
         let (start, end) = self.bounds[row]?;
         Some(RowList { elements: &self.elements, start, end })
     }
@@ -64,7 +65,7 @@ fn parts<O: OffsetSizeTrait>(lists: &ArrayRef) -> (Vec<Option<(usize, usize)>>, 
 }
 
 /// The list of one row.
-pub(super) struct RowList<'c> {
+pub(in crate::data) struct RowList<'c> {
     elements: &'c Elements,
     start: usize,
     end: usize,
@@ -75,38 +76,42 @@ impl IdList for RowList<'_> {
         for at in self.start..self.end {
             let place = at - self.start + 1;
             match self.elements {
-                Elements::Ids(ids) => push(ids, at, false, place, catalog, history)?,
+                Elements::Ids(ids) => with_id(ids, at, place, |id| history.push_id(catalog, id, false))?,
                 Elements::Baskets(baskets) => {
                     let Some((start, end)) = baskets.bounds[at] else { return Err(Box::new(null(place))) };
                     let Elements::Ids(ids) = &baskets.elements else { return Err(Box::new(null(place))) };
-                    for id in start..end {
-                        push(ids, id, id > start, place, catalog, history)?;
+                    for at in start..end {
+                        with_id(ids, at, place, |id| history.push_id(catalog, id, at > start))?;
                     }
                 }
             }
         }
         Ok(())
     }
+
+    fn each(&self, take: &mut dyn FnMut(Id<'_>)) -> Result<(), Box<Fault>> {
+        for at in self.start..self.end {
+            let place = at - self.start + 1;
+            match self.elements {
+                Elements::Ids(ids) => with_id(ids, at, place, &mut *take)?,
+                Elements::Baskets(_) => return Err(no_basket(place)),
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Adds the id at a place of a list, counted from 1.
-fn push(
-    ids: &Column,
-    at: usize,
-    is_with_previous: bool,
-    place: usize,
-    catalog: &Ids,
-    history: &mut OwnedHistory,
-) -> Result<(), Box<Fault>> {
+/// Hands out the id at a place of a list, counted from 1.
+fn with_id(ids: &Column, at: usize, place: usize, take: impl FnOnce(Id<'_>)) -> Result<(), Box<Fault>> {
     match ids.get(at) {
-        Field::Integer(id) => history.push_id(catalog, Id::Integer(id), is_with_previous),
-        Field::Unsigned(id) => history.push_id(catalog, Id::Text(&id.to_string()), is_with_previous),
+        Field::Integer(id) => take(Id::Integer(id)),
+        Field::Unsigned(id) => take(Id::Text(&id.to_string())),
         Field::Text(text) if !text.is_empty() => {
             let id = std::str::from_utf8(text).map_err(|_| {
                 let found = format!("{} at place {place} of the list", shown(text));
                 Box::new(Fault::of_line(found, "the id of an item in valid UTF-8"))
             })?;
-            history.push_id(catalog, Id::Text(id), is_with_previous);
+            take(Id::Text(id));
         }
         Field::Text(_) => {
             let found = format!("nothing at place {place} of the list");

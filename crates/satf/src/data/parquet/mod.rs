@@ -1,4 +1,4 @@
-//! Parquet files: two or three columns of them, a batch of rows at a time.
+//! Parquet files: the columns that matter of them, a batch of rows at a time.
 
 mod guard;
 mod lists;
@@ -21,7 +21,7 @@ use parquet::file::reader::ChunkReader;
 use self::guard::broken;
 pub(crate) use self::guard::guarded;
 pub use self::guard::is_decoding;
-use self::lists::ListColumn;
+pub(super) use self::lists::ListColumn;
 use super::DataError;
 use super::arrow::{self, Column, NULL};
 use super::columns::{Chosen, Columns, Wanted};
@@ -60,6 +60,7 @@ struct Batch {
     users: Column,
     items: Items,
     times: Option<Column>,
+    orders: Option<Column>,
     len: usize,
     next: usize,
 }
@@ -109,7 +110,8 @@ impl<'a> ParquetRows<'a> {
             user: place(chosen.user),
             item: place(chosen.item),
             time: chosen.time.map(place),
-            is_whole: chosen.is_whole,
+            order: chosen.order.map(|(at, by)| (place(at), by)),
+            ..chosen
         };
         let mask = ProjectionMask::roots(metadata.parquet_schema(), taken.iter().copied());
         let rows_a_batch = if chosen.is_whole { lists_a_batch(&metadata, chosen.item) } else { ROWS_A_BATCH };
@@ -160,7 +162,9 @@ impl<'a> ParquetRows<'a> {
             }
             time => time,
         });
-        let row = |item| Row { position: Position::Row(self.row), user: batch.users.get(at), item, time };
+        let order = batch.orders.as_ref().map(|orders| orders.get(at));
+        let user = batch.users.get(at);
+        let row = |item| Row { position: Position::Row(self.row), user, item, time, order };
         Ok(Next::Row(match &batch.items {
             Items::Ids(items) => take(&self.columns, row(items.get(at))),
             Items::Lists(lists) => match lists.at(at) {
@@ -197,8 +201,9 @@ impl<'a> ParquetRows<'a> {
             _ => Items::Cells(column(self.places.item)?),
         };
         let times = self.places.time.map(column).transpose()?;
-        self.batch =
-            Some(Batch { users: column(self.places.user)?, items, times, len: rows.num_rows(), next: 0 });
+        let orders = self.places.order.map(|(at, _)| column(at)).transpose()?;
+        let (users, len) = (column(self.places.user)?, rows.num_rows());
+        self.batch = Some(Batch { users, items, times, orders, len, next: 0 });
         Ok(true)
     }
 }
