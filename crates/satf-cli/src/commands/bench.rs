@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -179,8 +179,7 @@ impl Drop for Server {
 
 impl Started {
     fn new(arguments: &BenchServeArguments) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("the program itself")?;
-        let mut command = Command::new(program);
+        let mut command = crate::program::again().context("it is not known how to start satf")?;
         command.arg("serve").args(&arguments.model).args(["--listen", "127.0.0.1:0", "--until-stdin-ends"]);
         for setting in &arguments.set {
             command.args(["--set", setting]);
