@@ -146,5 +146,5 @@ fn list_of(name: &str, list: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
 fn mixed(name: &str, at: usize, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
     let shown = value.repr().map_or_else(|_| "a value".to_owned(), |shown| shown.to_string());
     let shown: String = shown.chars().take(80).collect();
-    Failure::new(Kind::Data, format!("row {}, column {name}: expected {expected}, found {shown}", at + 1)).into()
+    Failure::new(Kind::Data, format!("row {}, column \"{name}\": expected {expected}, found {shown}", at + 1)).into()
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use satf::data::DataError;
+use satf::data::{DataError, DataHint, Format, Role};
 use satf::evaluate::{EvaluateError, OrderError, PerEventError};
 use satf::experiment::{ExperimentError, SettingsError};
 use satf::generate::GenerateError;
@@ -69,6 +69,14 @@ impl Failure {
     /// An error of the library, unless it is a request to stop.
     fn of(kind: Kind, error: &(dyn Error + 'static)) -> Self {
         if Cancelled::is_cause_of(error) { Failure::Stopped } else { Failure::Of(kind, error.to_string()) }
+    }
+
+    /// The same with a hint of the library, which its text ends with, in other words.
+    fn with_hint(self, words: Option<(String, String)>) -> Self {
+        match (self, words) {
+            (Failure::Of(kind, message), Some((library, python))) => Failure::Of(kind, message.replace(&library, &python)),
+            (failure, _) => failure,
+        }
     }
 
     /// What a panic said, and where.
@@ -134,7 +142,24 @@ impl From<DataError> for Failure {
             DataError::NoRows { path: None } => return Failure::new(Kind::Data, "the log has no rows"),
             _ => Kind::Data,
         };
-        Failure::of(kind, &error)
+        let hint = error.hint().map(|hint| (hint.to_string(), in_python(hint)));
+        Failure::of(kind, &error).with_hint(hint)
+    }
+}
+
+/// A hint in the words of the package.
+fn in_python(hint: DataHint) -> String {
+    match hint {
+        DataHint::GiveColumn(Role::Time) => {
+            "columns={\"time\": ..} names it; where the order of the rows is the time, read_log(.., order_is_time=True)".to_owned()
+        }
+        DataHint::GiveColumn(role) => format!("columns={{\"{role}\": ..}} names it"),
+        DataHint::ReadIdsAsText(role) => format!("read_log(.., {role}_type=\"string\") reads all these ids as text"),
+        DataHint::GiveFormat => format!("read_log(.., format=..) says it (one of {})", Format::names()),
+        DataHint::GiveTimeUnit => "read_log(.., time_unit=..) says it, such as \"seconds\" or \"milliseconds\"".to_owned(),
+        DataHint::OrderIsTime => "read_log(.., order_is_time=True) reads it without its times".to_owned(),
+        DataHint::GiveHeader => "if it is an event, read_log(.., header=False)".to_owned(),
+        other => other.to_string(),
     }
 }
 
@@ -144,7 +169,8 @@ impl From<ModelFileError> for Failure {
             ModelFileError::Io { source, .. } if is_missing(source) => Kind::MissingFile,
             _ => Kind::ModelFile,
         };
-        Failure::of(kind, &error)
+        let hint = error.hint().map(|hint| (hint.to_string(), "Model.save writes one".to_owned()));
+        Failure::of(kind, &error).with_hint(hint)
     }
 }
 
@@ -207,6 +233,14 @@ macro_rules! failures {
     )*};
 }
 
+impl From<PerEventError> for Failure {
+    fn from(error: PerEventError) -> Self {
+        let words = "Run.save_per_event writes them, and satf evaluate --per-event".to_owned();
+        let hint = error.hint().map(|hint| (hint.to_string(), words));
+        Failure::of(Kind::Experiment, &error).with_hint(hint)
+    }
+}
+
 failures!(
     ConfigError => Config,
     SettingsError => Config,
@@ -214,7 +248,6 @@ failures!(
     SplitError => Experiment,
     EvaluateError => Experiment,
     OrderError => Experiment,
-    PerEventError => Experiment,
     GenerateError => Config,
 );
 

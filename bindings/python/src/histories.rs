@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, StringArray};
+use arrow_array::{ArrayRef, Int64Array};
 use pyo3::prelude::*;
 use pyo3::types::{PyFrozenSet, PyList, PySet, PyString, PyTuple};
 use satf::data::{HistoryOptions, UserHistories};
@@ -14,6 +14,7 @@ use satf::prepare;
 
 use crate::failure::{Failure, Kind};
 use crate::plain::{to_id, to_ids};
+use crate::table::text_column;
 
 /// Histories in the indices of one model's catalogue, and whose they are.
 #[pyclass(frozen, name = "Histories", module = "satf._satf")]
@@ -59,11 +60,11 @@ impl Users {
     }
 
     /// Each user so many times, as a column.
-    pub(crate) fn column(&self, times: impl Iterator<Item = usize>) -> ArrayRef {
+    pub(crate) fn column(&self, times: impl Iterator<Item = usize> + Clone) -> ArrayRef {
         let repeated = times.enumerate().flat_map(|(user, times)| std::iter::repeat_n(user, times));
         match self {
             Users::Integers(ids) => Arc::new(Int64Array::from_iter_values(repeated.map(|user| ids[user]))),
-            Users::Texts(ids) => Arc::new(StringArray::from_iter_values(repeated.map(|user| &ids[user]))),
+            Users::Texts(ids) => text_column(repeated.map(|user| &*ids[user])),
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use arrow_array::builder::{LargeStringBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int64Type, TimestampMicrosecondType, UInt32Type,
 };
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, StructArray};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field};
 use numpy::{PyArray1, ToPyArray};
 use pyo3::IntoPyObjectExt;
@@ -101,6 +102,7 @@ fn value_of(py: Python<'_>, column: &ArrayRef, row: usize) -> PyResult<Py<PyAny>
     }
     match column.data_type() {
         DataType::Utf8 => column.as_string::<i32>().value(row).into_py_any(py),
+        DataType::LargeUtf8 => column.as_string::<i64>().value(row).into_py_any(py),
         DataType::Int64 => column.as_primitive::<Int64Type>().value(row).into_py_any(py),
         DataType::UInt32 => column.as_primitive::<UInt32Type>().value(row).into_py_any(py),
         DataType::Float64 => column.as_primitive::<Float64Type>().value(row).into_py_any(py),
@@ -122,9 +124,26 @@ fn value_of(py: Python<'_>, column: &ArrayRef, row: usize) -> PyResult<Py<PyAny>
 }
 
 /// Ids at some places of a catalogue, as a column.
-pub(crate) fn id_column(ids: &Ids, places: impl Iterator<Item = usize>) -> ArrayRef {
+pub(crate) fn id_column(ids: &Ids, places: impl Iterator<Item = usize> + Clone) -> ArrayRef {
     match ids {
         Ids::Integers(ids) => Arc::new(Int64Array::from_iter_values(places.map(|at| ids[at]))),
-        Ids::Texts(ids) => Arc::new(StringArray::from_iter_values(places.map(|at| &ids[at]))),
+        Ids::Texts(ids) => text_column(places.map(|at| &*ids[at])),
     }
+}
+
+/// Texts as a column; with wide offsets where two gigabytes of them do not fit into narrow ones.
+pub(crate) fn text_column<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> ArrayRef {
+    let (mut rows, mut bytes) = (0, 0);
+    for text in texts.clone() {
+        rows += 1;
+        bytes += text.len();
+    }
+    if i32::try_from(bytes).is_err() {
+        let mut column = LargeStringBuilder::with_capacity(rows, bytes);
+        texts.for_each(|text| column.append_value(text));
+        return Arc::new(column.finish());
+    }
+    let mut column = StringBuilder::with_capacity(rows, bytes);
+    texts.for_each(|text| column.append_value(text));
+    Arc::new(column.finish())
 }

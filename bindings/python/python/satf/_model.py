@@ -391,7 +391,8 @@ _WORDS = {"exclude": "exclude", "only": "items_to_recommend", "repeatable": "all
 
 
 def _is_integer(value: object) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool)
+    # Arrays of one element have an index too.
+    return hasattr(value, "__index__") and not hasattr(value, "__len__")
 
 
 ModelLike = Union[str, "tuple[str, Mapping[str, Any]]", Model, "os.PathLike[str]", Any]
