@@ -43,7 +43,8 @@ pub(crate) fn batch_of(columns: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
         );
         return Err(Failure::new(Kind::Data, message).into());
     }
-    let batch = RecordBatch::try_from_iter_with_nullable(all.into_iter().map(|(name, column)| (name, column, true)));
+    let batch =
+        RecordBatch::try_from_iter_with_nullable(all.into_iter().map(|(name, column)| (name, column, true)));
     Ok(batch.map_err(|error| Failure::new(Kind::Data, error.to_string()))?)
 }
 
@@ -59,11 +60,20 @@ fn column_of(name: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
         )*};
     }
     numbers!(
-        Int64Type, Int32Type, Int16Type, Int8Type, UInt64Type, UInt32Type, UInt16Type, UInt8Type, Float64Type,
+        Int64Type,
+        Int32Type,
+        Int16Type,
+        Int8Type,
+        UInt64Type,
+        UInt32Type,
+        UInt16Type,
+        UInt8Type,
+        Float64Type,
         Float32Type
     );
     let kind = values.get_type().name()?;
-    let message = format!("the column {name} is of type {kind}: expected a list or an array of numbers or strings");
+    let message =
+        format!("the column {name} is of type {kind}: expected a list or an array of numbers or strings");
     Err(Failure::new(Kind::Data, message).into())
 }
 
@@ -90,9 +100,9 @@ fn shared<T: ArrowPrimitiveType<Native: Element>>(values: &Bound<'_, PyAny>) -> 
 fn times_of(numbers: &Bound<'_, PyAny>, unit: &str) -> PyResult<ArrayRef> {
     fn typed<T: ArrowPrimitiveType<Native = i64>>(numbers: &Bound<'_, PyAny>) -> Option<ArrayRef> {
         let (_, values, _) = shared::<Int64Type>(numbers)?.into_parts();
-        let nulls = values.contains(&NOT_A_TIME).then(|| {
-            values.iter().map(|&value| value != NOT_A_TIME).collect::<NullBuffer>()
-        });
+        let nulls = values
+            .contains(&NOT_A_TIME)
+            .then(|| values.iter().map(|&value| value != NOT_A_TIME).collect::<NullBuffer>());
         Some(Arc::new(PrimitiveArray::<T>::new(values, nulls)))
     }
     let column = match unit {
@@ -102,7 +112,9 @@ fn times_of(numbers: &Bound<'_, PyAny>, unit: &str) -> PyResult<ArrayRef> {
         "ns" => typed::<TimestampNanosecondType>(numbers),
         _ => None,
     };
-    column.ok_or_else(|| Failure::new(Kind::Data, format!("times in units of {unit}: expected s, ms, us or ns")).into())
+    column.ok_or_else(|| {
+        Failure::new(Kind::Data, format!("times in units of {unit}: expected s, ms, us or ns")).into()
+    })
 }
 
 /// A list of integers, floats or strings; None is a null.
@@ -123,7 +135,8 @@ fn list_of(name: &str, list: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
         return Ok(Arc::new(texts.finish()));
     }
     let is_number = |value: &Bound<'_, PyAny>| {
-        !value.is_instance_of::<PyBool>() && (value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>())
+        !value.is_instance_of::<PyBool>()
+            && (value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>())
     };
     let has_fractions = list.iter().any(|value| value.is_instance_of::<PyFloat>());
     let (mut integers, mut floats) = (Int64Builder::new(), Float64Builder::new());
@@ -146,5 +159,6 @@ fn list_of(name: &str, list: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
 fn mixed(name: &str, at: usize, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
     let shown = value.repr().map_or_else(|_| "a value".to_owned(), |shown| shown.to_string());
     let shown: String = shown.chars().take(80).collect();
-    Failure::new(Kind::Data, format!("row {}, column \"{name}\": expected {expected}, found {shown}", at + 1)).into()
+    Failure::new(Kind::Data, format!("row {}, column \"{name}\": expected {expected}, found {shown}", at + 1))
+        .into()
 }

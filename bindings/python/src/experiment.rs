@@ -1,15 +1,11 @@
 //! Experiments: a log is cut, models are fitted to one part and scored on the other.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use satf::evaluate::{
-    CompareOptions, Evaluation, EvaluateOptions, Metric, OrderOptions, check_order, evaluate, per_event_table,
-    write_per_event,
-};
+use satf::evaluate::{EvaluateOptions, Evaluation, evaluate};
 use satf::experiment::{
     self, Choice, CutDescription, Part, PartRows, Protocol, RunOptions, TrainingSize, Warning,
     holdout_scheme, run_on,
@@ -18,14 +14,15 @@ use satf::interactions::Interactions;
 use satf::model_file::content_hash;
 use satf::models::Recommender;
 use satf::monitor::Monitor;
-use satf::prepare::{Offset, Partition, Split, SplitScheme, Timeline};
+use satf::prepare::{Partition, Split, SplitScheme, Timeline};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Kind};
 use crate::log::Log;
-use crate::model::{Model, parse, registry};
+use crate::model::{Model, registry};
 use crate::own_model::{OwnModel, Translated};
-use crate::plain::{from_json, to_json, to_keys, to_python};
+use crate::plain::{to_json, to_keys, to_python};
+use crate::run::Run;
 use crate::table::Table;
 use crate::training_set::{TrainingSet, events_of, histories_of_events};
 use crate::work::{Watch, Work, run};
@@ -137,7 +134,12 @@ impl Measuring {
     }
 
     fn evaluation(&self, cut: &Cut) -> EvaluateOptions {
-        EvaluateOptions { cutoffs: self.cutoffs.clone(), batch: None, seen: cut.description.seen, unit: self.options.unit }
+        EvaluateOptions {
+            cutoffs: self.cutoffs.clone(),
+            batch: None,
+            seen: cut.description.seen,
+            unit: self.options.unit,
+        }
     }
 }
 
@@ -159,7 +161,8 @@ impl Cut {
     }
 
     fn run_of(&self, label: &str, evaluation: Evaluation, report: Value, warnings: Vec<String>) -> Run {
-        Run { label: label.to_owned(), partition: Arc::clone(&self.partition), evaluation, report, warnings }
+        let partition = Arc::clone(&self.partition);
+        Run { label: label.to_owned(), partition, evaluation, report, warnings }
     }
 }
 
@@ -222,7 +225,8 @@ impl Cut {
             let outcome = if measuring.options.early_stopping.is_some() {
                 let partition = Partition::clone(&self.partition);
                 let description = self.description.clone();
-                let cut = experiment::Cut { split: self.split()?, partition, description, warnings: Vec::new() };
+                let cut =
+                    experiment::Cut { split: self.split()?, partition, description, warnings: Vec::new() };
                 experiment::run(&choice, &cut, &measuring.options, watch)?
             } else {
                 run_on(&choice, &self.partition, &measuring.evaluation(self), watch)?
@@ -257,7 +261,9 @@ impl Cut {
             let translated = Translated::new(model, train.catalog());
             if translated.unknown() > 0 {
                 let (unknown, all) = (translated.unknown(), train.num_items());
-                warnings.push(format!("{label} does not know {unknown} of the {all} items of the training set: they come last"));
+                warnings.push(format!(
+                    "{label} does not know {unknown} of the {all} items of the training set: they come last"
+                ));
             }
             let (evaluation, seconds) = self.score(&translated, &measuring, watch)?;
             let report = json!({
@@ -317,7 +323,8 @@ impl Cut {
     ) -> Result<Choice, Failure> {
         let registry = registry();
         let (own_label, entry, mut settings) = if name.contains('/') {
-            let preset = registry.preset(name).map_err(|error| Failure::new(Kind::Config, error.to_string()))?;
+            let preset =
+                registry.preset(name).map_err(|error| Failure::new(Kind::Config, error.to_string()))?;
             (preset.name, registry.find(&preset.model)?, preset.settings)
         } else {
             let entry = registry.find(name)?;
@@ -332,110 +339,4 @@ impl Cut {
 
 fn metrics_of(evaluation: &Evaluation) -> Value {
     evaluation.report().into_iter().map(|(name, estimate)| (name, json!(estimate))).collect()
-}
-
-/// The scores of one model, event by event.
-#[pyclass(frozen, name = "Run", module = "satf._satf")]
-pub(crate) struct Run {
-    label: String,
-    partition: Arc<Partition>,
-    evaluation: Evaluation,
-    report: Value,
-    warnings: Vec<String>,
-}
-
-#[pymethods]
-impl Run {
-    #[getter]
-    fn label(&self) -> &str {
-        &self.label
-    }
-
-    #[getter]
-    fn warnings(&self) -> Vec<String> {
-        self.warnings.clone()
-    }
-
-    /// Everything but the single events.
-    fn report(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        from_json(py, &self.report)
-    }
-
-    /// Names of the metrics, coverage aside.
-    fn metrics(&self) -> Vec<String> {
-        self.evaluation.metrics().map(|metric| metric.to_string()).collect()
-    }
-
-    /// The results event by event.
-    fn per_event(&self) -> Table {
-        Table::new(per_event_table(&self.partition, &self.evaluation))
-    }
-
-    /// Writes them, as `satf evaluate --per-event` does.
-    fn write_per_event(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        run(py, None, |_| Ok(write_per_event(&path, &self.partition, &self.evaluation)?))
-    }
-
-    /// How a metric of this run differs from that of `first`.
-    #[pyo3(signature = (first, metric, draws, seed, work=None))]
-    fn difference_from(
-        &self,
-        py: Python<'_>,
-        first: &Run,
-        metric: &str,
-        draws: usize,
-        seed: u64,
-        work: Option<&Work>,
-    ) -> PyResult<Py<PyAny>> {
-        let metric = parse::<Metric>("metric", metric)?;
-        let options = CompareOptions { draws, seed };
-        let difference = run(py, work, |watch| {
-            Ok(self.evaluation.difference_from(&first.evaluation, metric, &options, watch)?)
-        })?;
-        to_python(py, &difference)
-    }
-}
-
-/// Whether order helps to predict on this log.
-#[pyfunction]
-#[pyo3(signature = (log, test, repetitions, most_events, seed, leave_one_out, work=None))]
-#[allow(clippy::too_many_arguments, reason = "they are those of the function of Python")]
-pub(crate) fn order_matters(
-    py: Python<'_>,
-    log: &Log,
-    test: Option<String>,
-    repetitions: usize,
-    most_events: usize,
-    seed: u64,
-    leave_one_out: bool,
-    work: Option<&Work>,
-) -> PyResult<Py<PyAny>> {
-    let test = test.map(|test| parse::<Offset>("test", &test)).transpose()?;
-    let log = log.events()?;
-    let split = leave_one_out.then_some(experiment::SplitKind::LeaveOneOut);
-    let report = run(py, work, |watch| {
-        let mut warnings = Vec::new();
-        let scheme = holdout_scheme(&log, split, test, &mut warnings)?;
-        let options = OrderOptions { repetitions, most_events, seed, ..OrderOptions::new(scheme) };
-        let check = check_order(&log, &options, watch)?;
-        let effects = |effects: &[satf::evaluate::OrderEffect]| -> Vec<Value> {
-            let effect = |effect: &satf::evaluate::OrderEffect| {
-                json!({
-                    "model": effect.model, "knows_order": effect.knows_order, "shuffled": effect.effect.first,
-                    "real": effect.effect.second, "difference": effect.effect.difference,
-                    "interval": effect.effect.interval, "p_value": effect.effect.p_value, "gain": effect.gain(),
-                })
-            };
-            effects.iter().map(effect).collect()
-        };
-        Ok(json!({
-            "verdict": check.verdict, "sentences": check.sentences(), "metric": check.metric, "events": check.events,
-            "repetitions": check.repetitions, "models": effects(&check.models), "against_blind": check.against_blind,
-            "file_order": check.file_order.as_ref().map(|file| json!({
-                "tied_share": file.tied_share, "models": effects(&file.models),
-            })),
-            "warnings": warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        }))
-    })?;
-    from_json(py, &report)
 }

@@ -74,7 +74,9 @@ impl Failure {
     /// The same with a hint of the library, which its text ends with, in other words.
     fn with_hint(self, words: Option<(String, String)>) -> Self {
         match (self, words) {
-            (Failure::Of(kind, message), Some((library, python))) => Failure::Of(kind, message.replace(&library, &python)),
+            (Failure::Of(kind, message), Some((library, python))) => {
+                Failure::Of(kind, message.replace(&library, &python))
+            }
             (failure, _) => failure,
         }
     }

@@ -109,7 +109,8 @@ impl Histories {
         lists: &Bound<'_, PyAny>,
         users: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let histories = lists.try_iter()?.map(|list| history_of(catalog, &list?)).collect::<PyResult<Vec<_>>>()?;
+        let histories =
+            lists.try_iter()?.map(|list| history_of(catalog, &list?)).collect::<PyResult<Vec<_>>>()?;
         let users = match users {
             Some(users) => Users::of(to_ids(users)?)?,
             None => Users::counted(histories.len()),
@@ -167,10 +168,7 @@ impl Histories {
     }
 
     /// What some users did in the log that a model learned from; all of them if none are named.
-    pub(crate) fn of_users(
-        kept: &KeptHistories,
-        ids: Option<Vec<OwnedId>>,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn of_users(kept: &KeptHistories, ids: Option<Vec<OwnedId>>) -> Result<Self, Failure> {
         let all = kept.histories.users();
         let owned = |user: usize| {
             let history = kept.histories.history_of(UserIndex(user as u32), &kept.with_previous);
@@ -188,7 +186,8 @@ impl Histories {
             return Ok(Histories { users, histories: (0..all.len()).map(owned).collect() });
         };
         // A user that is not known has a history without items.
-        let histories = ids.iter().map(|id| all.find(id.as_id()).map_or_else(OwnedHistory::new, owned)).collect();
+        let histories =
+            ids.iter().map(|id| all.find(id.as_id()).map_or_else(OwnedHistory::new, owned)).collect();
         Ok(Histories { users: Users::of(ids)?, histories })
     }
 

@@ -10,9 +10,9 @@
 //! | `log` | a log from frames, columns and files |
 //! | `table` | a table on its way out |
 //! | `histories` | histories to recommend for |
-//! | `model` | a fitted model |
+//! | `fitting`, `model`, `recommending` | a model is fitted, and asked |
 //! | `training_set` | what a model of one's own learns from |
-//! | `experiment`, `own_model`, `comparison`, `search` | experiments |
+//! | `experiment`, `own_model`, `run`, `comparison`, `search`, `order` | experiments |
 //! | `command_line` | the program `satf` |
 
 use pyo3::prelude::*;
@@ -22,11 +22,15 @@ mod command_line;
 mod comparison;
 mod experiment;
 mod failure;
+mod fitting;
 mod histories;
 mod log;
 mod model;
+mod order;
 mod own_model;
 mod plain;
+mod recommending;
+mod run;
 mod search;
 mod table;
 mod training_set;
@@ -40,13 +44,19 @@ mod _satf {
     #[pymodule_export]
     use super::comparison::compare_files;
     #[pymodule_export]
-    use super::experiment::{Cut, Run, cut, order_matters};
+    use super::experiment::{Cut, cut};
+    #[pymodule_export]
+    use super::fitting::fit;
     #[pymodule_export]
     use super::histories::Histories;
     #[pymodule_export]
     use super::log::{Log, choose_columns, generate_shape, generate_shop};
     #[pymodule_export]
-    use super::model::{Model, default_model, fit, models};
+    use super::model::{Model, default_model, models};
+    #[pymodule_export]
+    use super::order::order_matters;
+    #[pymodule_export]
+    use super::run::Run;
     #[pymodule_export]
     use super::search::tune;
     #[pymodule_export]

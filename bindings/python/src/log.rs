@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader, TimestampMicrosecondArray};
+use arrow_array::{
+    ArrayRef, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader, TimestampMicrosecondArray,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3_arrow::input::AnyRecordBatch;
@@ -252,7 +254,8 @@ fn read_batches(
                 Err(DataError::UnknownColumn { role: Role::Time, wanted: None, .. })
                     if !needs_times && builder.is_empty() =>
                 {
-                    builder = LogBuilder::with_options(ReadOptions { order_is_time: true, ..options.clone() });
+                    builder =
+                        LogBuilder::with_options(ReadOptions { order_is_time: true, ..options.clone() });
                     builder.add_part(name, &part)?;
                 }
                 added => added?,
@@ -286,7 +289,9 @@ fn warnings_of(report: &ReadReport) -> Vec<String> {
                 ("an event", "it names the columns", "header=True")
             };
             let fields = row.fields.join(", ");
-            warnings.push(format!("{path}: the first row ({fields}) is taken for {taken_for}; if {other}, give {option}"));
+            warnings.push(format!(
+                "{path}: the first row ({fields}) is taken for {taken_for}; if {other}, give {option}"
+            ));
         }
     }
     if report.skipped_rows > 0 {
@@ -321,7 +326,11 @@ pub(crate) fn table_of(log: &Interactions) -> Table {
 /// A made-up shop.
 #[pyfunction]
 #[pyo3(signature = (options, work=None))]
-pub(crate) fn generate_shop(py: Python<'_>, options: &Bound<'_, PyDict>, work: Option<&Work>) -> PyResult<Log> {
+pub(crate) fn generate_shop(
+    py: Python<'_>,
+    options: &Bound<'_, PyDict>,
+    work: Option<&Work>,
+) -> PyResult<Log> {
     let options: ShopOptions = serde_json::from_value(to_json(options.as_any())?)
         .map_err(|error| Failure::new(Kind::Config, error.to_string()))?;
     run(py, work, |watch| Ok(Log::new(shop_with(&options, watch)?, Vec::new())))
@@ -330,7 +339,11 @@ pub(crate) fn generate_shop(py: Python<'_>, options: &Bound<'_, PyDict>, work: O
 /// A made-up log of a given shape.
 #[pyfunction]
 #[pyo3(signature = (options, work=None))]
-pub(crate) fn generate_shape(py: Python<'_>, options: &Bound<'_, PyDict>, work: Option<&Work>) -> PyResult<Log> {
+pub(crate) fn generate_shape(
+    py: Python<'_>,
+    options: &Bound<'_, PyDict>,
+    work: Option<&Work>,
+) -> PyResult<Log> {
     let options: ShapeOptions = serde_json::from_value(to_json(options.as_any())?)
         .map_err(|error| Failure::new(Kind::Config, error.to_string()))?;
     run(py, work, |_| Ok(Log::new(like(&options)?, Vec::new())))

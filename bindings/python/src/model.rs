@@ -3,30 +3,26 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::builder::{Float64Builder, Int64Builder, ListBuilder, StringBuilder, StructBuilder};
-use arrow_array::{ArrayRef, Float32Array, Float64Array, StringArray, UInt32Array};
-use arrow_schema::{DataType, Field, Fields};
+use arrow_array::{ArrayRef, Float32Array, Float64Array, UInt32Array};
 use numpy::ndarray::ArrayView2;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use satf::data::{Boost, HistoryOptions, IdType};
-use satf::interactions::{History, Id, Ids, Interactions, ItemIndex, OwnedId};
-use satf::models::{DEFAULT_MODEL, Quantization, Registry};
-use satf::monitor::{Monitor, check_cancelled};
-use satf::prepare::{self, TiePolicy};
-use satf::recommend::{Answer, Explanation, Fallback, FitOptions, Prepared, Request, Seen};
+use satf::data::{HistoryOptions, IdType};
+use satf::interactions::{History, Ids, ItemIndex, OwnedId};
+use satf::models::{DEFAULT_MODEL, Registry};
+use satf::monitor::check_cancelled;
+use satf::prepare;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Kind};
+use crate::fitting::Fitting;
 use crate::histories::{Histories, KeptHistories, history_of};
 use crate::log::{Log, read_options};
-use crate::plain::{from_id, from_json, to_id, to_ids, to_json, to_keys, to_python};
+use crate::plain::{from_id, from_json, to_id, to_ids, to_python};
+use crate::recommending::{answer_few, answer_many, request_of};
 use crate::table::{Table, id_column};
-use crate::work::{Watch, Work, run, run_short};
-
-/// Histories between two questions whether to stop.
-const HISTORIES_AT_ONCE: usize = 8192;
+use crate::work::{Work, run, run_short};
 
 /// So few histories are answered at once, on the thread that a pool has for them.
 const FEW: usize = 8;
@@ -46,9 +42,7 @@ pub(crate) fn default_model() -> &'static str {
 #[pyfunction]
 pub(crate) fn models(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let registry = registry();
-    let entry = |entry: &satf::models::ModelEntry| {
-        json!({ "name": entry.name, "summary": entry.summary, "keys": entry.defaults() })
-    };
+    let entry = |entry: &satf::models::ModelEntry| json!({ "name": entry.name, "summary": entry.summary, "keys": entry.defaults() });
     from_json(py, &Value::Array(registry.models().iter().map(entry).collect()))
 }
 
@@ -60,109 +54,11 @@ pub(crate) struct Model {
     kept: Option<Arc<KeptHistories>>,
 }
 
-/// How a model is fitted, as Python says it.
-pub(crate) struct Fitting {
-    pub(crate) options: FitOptions,
-    pub(crate) quantize: Quantization,
-}
-
-impl Fitting {
-    fn of(model: &str, options: &Bound<'_, PyDict>, keys: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let text = |name: &str| -> PyResult<Option<String>> {
-            options.get_item(name)?.filter(|value| !value.is_none()).map(|value| value.extract()).transpose()
-        };
-        let ties = match text("ties")? {
-            Some(ties) => parse::<TiePolicy>("ties", &ties)?,
-            None => TiePolicy::default(),
-        };
-        let quantize = match text("quantize")? {
-            Some(name) => parse::<Quantization>("quantize", &name)?,
-            None => Quantization::None,
-        };
-        let seed = options.get_item("seed")?.map_or(Ok(0), |seed| whole_number("seed", &seed))?;
-        let statistics = options.get_item("with_statistics")?.map_or(Ok(false), |with| with.extract())?;
-        let mut keys = to_keys(keys)?;
-        let registry = registry();
-        if let Some(memory) = options.get_item("memory")?.filter(|memory| !memory.is_none()) {
-            let memory = whole_number("memory", &memory)? as i64;
-            if registry.find(model).is_ok_and(|entry| entry.defaults().contains_key("memory_bytes")) {
-                keys.insert("memory_bytes".to_owned(), toml::Value::Integer(memory));
-            }
-        }
-        let model = model.to_owned();
-        let options = FitOptions { model, keys, ties, seed, registry, with_statistics: statistics };
-        Ok(Fitting { options, quantize })
-    }
-
-    /// The same as a model was fitted, which keeps its statistics.
-    fn again(model: &satf::Model) -> Result<Self, Failure> {
-        let manifest = model.manifest();
-        let mut keys = toml::Table::new();
-        // Keys that are left to training have no value.
-        for (key, value) in manifest.configuration.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
-            let value = toml::Value::try_from(value);
-            keys.insert(key.clone(), value.map_err(|error| Failure::new(Kind::Config, format!("{key}: {error}")))?);
-        }
-        let options = FitOptions {
-            model: manifest.model.clone(),
-            keys,
-            ties: manifest.dataset.ties.unwrap_or_default(),
-            seed: manifest.seed.unwrap_or_default(),
-            registry: registry(),
-            with_statistics: true,
-        };
-        Ok(Fitting { options, quantize: manifest.quantization })
-    }
-
-    fn fit(&self, log: Arc<Interactions>, keeps: bool, watch: &Watch) -> Result<Model, Failure> {
-        self.options.configure()?;
-        watch.begin(&self.options.model, 0);
-        let FitOptions { ties, seed, .. } = self.options;
-        let (histories, _) = match Arc::try_unwrap(log) {
-            Ok(log) => prepare::Histories::of_whole_log(log, ties, seed),
-            Err(log) => prepare::Histories::of_log(&log, ties, seed),
-        };
-        let mut model = satf::Model::fit_histories(&histories, &self.options, watch)?;
-        check_cancelled(watch)?;
-        if self.quantize != Quantization::None {
-            model.quantize(self.quantize)?;
-        }
-        let kept = keeps.then(|| Arc::new(KeptHistories::new(histories)));
-        Ok(Model { model: Arc::new(model), kept })
-    }
-}
-
-/// A name that stands for one of a few choices.
-pub(crate) fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(name: &str, text: &str) -> Result<T, Failure> {
-    text.parse::<T>().map_err(|error| Failure::new(Kind::Config, format!("{name}: {error}")))
-}
-
-pub(crate) fn whole_number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let json = to_json(value)?;
-    let message = || format!("{name} = {json}: expected a whole number from 0 to 2^63 - 1");
-    Ok(json.as_u64().filter(|&number| i64::try_from(number).is_ok()).ok_or_else(|| Failure::new(Kind::Config, message()))?)
-}
-
-/// Fits a model to a log. The log is given away if nobody else has it and `consume` says so.
-#[pyfunction]
-#[pyo3(signature = (log, model, options, keys, consume=false, work=None))]
-pub(crate) fn fit(
-    py: Python<'_>,
-    log: &Log,
-    model: &str,
-    options: &Bound<'_, PyDict>,
-    keys: &Bound<'_, PyDict>,
-    consume: bool,
-    work: Option<&Work>,
-) -> PyResult<Model> {
-    let fitting = Fitting::of(model, options, keys)?;
-    let keeps = options.get_item("keep_histories")?.map_or(Ok(true), |keeps| keeps.extract())?;
-    fitting.options.configure().map_err(Failure::from)?;
-    let events = if consume { log.take()? } else { log.events()? };
-    run(py, work, |watch| fitting.fit(events, keeps, watch))
-}
-
 impl Model {
+    pub(crate) fn new(model: satf::Model, kept: Option<Arc<KeptHistories>>) -> Self {
+        Model { model: Arc::new(model), kept }
+    }
+
     fn catalog(&self) -> &Ids {
         self.model.catalog()
     }
@@ -176,7 +72,8 @@ impl Model {
             let log = self.model.log()?;
             let manifest = self.model.manifest();
             let ties = manifest.dataset.ties.unwrap_or_default();
-            let (histories, _) = prepare::Histories::of_whole_log(log, ties, manifest.seed.unwrap_or_default());
+            let (histories, _) =
+                prepare::Histories::of_whole_log(log, ties, manifest.seed.unwrap_or_default());
             return Ok(Arc::new(KeptHistories::new(histories)));
         }
         Err(Failure::new(
@@ -250,7 +147,8 @@ impl Model {
 
     /// Ids of the items, in the order of their indices, and how often each occurred.
     fn items(&self) -> Table {
-        let counts: ArrayRef = Arc::new(UInt32Array::from_iter_values(self.model.item_counts().iter().copied()));
+        let counts: ArrayRef =
+            Arc::new(UInt32Array::from_iter_values(self.model.item_counts().iter().copied()));
         Table::of(vec![("item_id", id_column(self.catalog(), 0..self.catalog().len())), ("count", counts)])
     }
 
@@ -384,10 +282,17 @@ impl Model {
 
     /// Items most similar to each of some items.
     #[pyo3(signature = (items, k, work=None))]
-    fn similar(&self, py: Python<'_>, items: &Bound<'_, PyAny>, k: usize, work: Option<&Work>) -> PyResult<(Table, String)> {
+    fn similar(
+        &self,
+        py: Python<'_>,
+        items: &Bound<'_, PyAny>,
+        k: usize,
+        work: Option<&Work>,
+    ) -> PyResult<(Table, String)> {
         let ids = to_ids(items)?;
         run(py, work, |watch| {
-            let (mut targets, mut found, mut values, mut ranks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            let (mut targets, mut found, mut values, mut ranks) =
+                (Vec::new(), Vec::new(), Vec::new(), Vec::new());
             let mut measure = "";
             for id in &ids {
                 check_cancelled(watch)?;
@@ -413,7 +318,12 @@ impl Model {
     }
 
     /// What every item of a history adds to the scores of some items.
-    fn explain(&self, py: Python<'_>, history: &Bound<'_, PyAny>, items: &Bound<'_, PyAny>) -> PyResult<Table> {
+    fn explain(
+        &self,
+        py: Python<'_>,
+        history: &Bound<'_, PyAny>,
+        items: &Bound<'_, PyAny>,
+    ) -> PyResult<Table> {
         let history = history_of(self.catalog(), history)?;
         let ids = to_ids(items)?;
         run_short(py, || {
@@ -501,7 +411,10 @@ impl Model {
             let left = log.without(|row| gone_users[row.user.get()] || gone_items[row.item.get()]);
             let events = log.len() - left.len();
             if left.is_empty() {
-                return Err(Failure::new(Kind::Fit, "nothing would be left to learn from; hint: fit another model"));
+                return Err(Failure::new(
+                    Kind::Fit,
+                    "nothing would be left to learn from; hint: fit another model",
+                ));
             }
             drop(log);
             let model = Fitting::again(&self.model)?.fit(Arc::new(left), self.kept.is_some(), watch)?;
@@ -517,111 +430,4 @@ impl Model {
 
 fn unknown_item(id: &OwnedId) -> Failure {
     Failure::new(Kind::UnknownItem, format!("the model does not know the item '{id}'"))
-}
-
-/// What is asked, from a dict: `Request` with boosts as the command line writes them.
-fn request_of(asked: &Bound<'_, PyDict>) -> PyResult<Request> {
-    let list = |name: &str| -> PyResult<Option<Vec<OwnedId>>> {
-        asked.get_item(name)?.filter(|ids| !ids.is_none()).map(|ids| to_ids(&ids)).transpose()
-    };
-    let truth = |name: &str| -> PyResult<bool> { asked.get_item(name)?.map_or(Ok(false), |value| value.extract()) };
-    let mut request = Request {
-        n: asked.get_item("k")?.map_or(Ok(10), |k| k.extract())?,
-        exclude: list("exclude")?.unwrap_or_default(),
-        only: list("only")?,
-        seen: if truth("filter_viewed")? { Seen::Exclude } else { Seen::Allow },
-        repeatable: list("allow_seen")?.unwrap_or_default(),
-        fallback: if truth("popular")? { Fallback::Popular } else { Fallback::Empty },
-        explain: truth("explain")?,
-        ..Request::default()
-    };
-    let boosts = asked.get_item("boost")?.filter(|boosts| !boosts.is_none());
-    for (item, boost) in boosts.map(|boosts| boosts.cast_into::<PyDict>()).transpose()?.into_iter().flatten() {
-        let item = to_id(&item)?;
-        let text = boost.str()?.to_string();
-        match Boost::parse(&text) {
-            Some(Boost::Add(number)) => request.boosts.push((item, number)),
-            Some(Boost::Multiply(factor)) => request.factors.push((item, factor)),
-            None => {
-                let message = format!(
-                    "boost of {item} = {text}: expected a finite number to add, or a text such as '*1.5' to multiply by a number above 0"
-                );
-                return Err(Failure::new(Kind::Config, message).into());
-            }
-        }
-    }
-    Ok(request)
-}
-
-fn answer_few(prepared: &Prepared<'_>, histories: &Histories) -> Result<Table, Failure> {
-    let mut workspace = satf::models::Workspace::new();
-    let answers = histories.histories.iter().map(|history| prepared.answer_indexed(history, &mut workspace));
-    let answers = answers.collect::<Result<Vec<_>, _>>()?;
-    Ok(recommendations(prepared, histories, &answers))
-}
-
-fn answer_many(prepared: &Prepared<'_>, histories: &Histories, watch: &Watch) -> Result<Table, Failure> {
-    watch.begin("recommending", histories.histories.len() as u64);
-    let views: Vec<History<'_>> = histories.histories.iter().map(Into::into).collect();
-    let mut answers = Vec::with_capacity(views.len());
-    for views in views.chunks(HISTORIES_AT_ONCE) {
-        check_cancelled(watch)?;
-        answers.extend(prepared.answer_batch_indexed(views)?);
-        watch.advance(views.len() as u64);
-    }
-    Ok(recommendations(prepared, histories, &answers))
-}
-
-/// Lists of all histories as rows, with the columns of the command line's.
-fn recommendations(prepared: &Prepared<'_>, histories: &Histories, answers: &[Answer<ItemIndex>]) -> Table {
-    let catalog = prepared.model().catalog();
-    let all = || answers.iter().flat_map(|answer| &answer.items);
-    let ranks = answers.iter().flat_map(|answer| 1..=answer.items.len() as u32);
-    let mut columns: Vec<(&str, ArrayRef)> = vec![
-        ("user_id", histories.users.column(answers.iter().map(|answer| answer.items.len()))),
-        ("item_id", id_column(catalog, all().map(|recommendation| recommendation.item.get()))),
-        ("score", Arc::new(Float32Array::from_iter_values(all().map(|recommendation| recommendation.score)))),
-        ("rank", Arc::new(UInt32Array::from_iter_values(ranks))),
-    ];
-    if prepared.fallback() == Fallback::Popular {
-        let word = |answer: &Answer<ItemIndex>| answer.is_fallback.then_some("popular");
-        let words = answers.iter().flat_map(|answer| std::iter::repeat_n(word(answer), answer.items.len()));
-        columns.push(("fallback", Arc::new(words.collect::<StringArray>())));
-    }
-    if prepared.explains() {
-        let explanations = || all().filter_map(|recommendation| recommendation.explanation.as_ref());
-        let base = |explanation: &Explanation<ItemIndex>| explanation.base;
-        let boost = |explanation: &Explanation<ItemIndex>| explanation.boost;
-        columns.push(("shares", shares(catalog, explanations())));
-        columns.push(("base", Arc::new(Float64Array::from_iter_values(explanations().map(base)))));
-        columns.push(("boost", Arc::new(Float64Array::from_iter_values(explanations().map(boost)))));
-    }
-    Table::of(columns)
-}
-
-/// What each item of a history adds, as lists of `item_id` and `share`.
-fn shares<'a>(catalog: &Ids, explanations: impl Iterator<Item = &'a Explanation<ItemIndex>>) -> ArrayRef {
-    let has_integers = matches!(catalog, Ids::Integers(_));
-    let id_type = if has_integers { DataType::Int64 } else { DataType::Utf8 };
-    let fields: Fields =
-        vec![Field::new("item_id", id_type, false), Field::new("share", DataType::Float64, false)].into();
-    let element = Arc::new(Field::new("item", DataType::Struct(fields.clone()), false));
-    let mut lists = ListBuilder::new(StructBuilder::from_fields(fields, 0)).with_field(element);
-    for explanation in explanations {
-        for share in &explanation.shares {
-            let row = lists.values();
-            match catalog.get(share.item.get()) {
-                Id::Integer(id) => {
-                    row.field_builder::<Int64Builder>(0).expect("invariant: a column of integers").append_value(id);
-                }
-                Id::Text(id) => {
-                    row.field_builder::<StringBuilder>(0).expect("invariant: a column of texts").append_value(id);
-                }
-            }
-            row.field_builder::<Float64Builder>(1).expect("invariant: a column of numbers").append_value(share.share);
-            row.append(true);
-        }
-        lists.append(true);
-    }
-    Arc::new(lists.finish())
 }

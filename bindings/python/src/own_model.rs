@@ -54,15 +54,22 @@ impl OwnModel<'_> {
             let expected = format!("{rows} x {} scores, one per item of the training set", self.num_items);
             Failure::new(Kind::Experiment, format!("{}: expected {expected}, found {found}", self.label))
         };
-        let numbers: PyReadonlyArray2<'_, f32> = numbers
-            .extract()
-            .map_err(|_| wrong(numbers.getattr("shape").map_or_else(|_| "something else".to_owned(), |shape| format!("an array of shape {shape}"))))?;
+        let numbers: PyReadonlyArray2<'_, f32> =
+            numbers.extract().map_err(|_| {
+                wrong(numbers.getattr("shape").map_or_else(
+                    |_| "something else".to_owned(),
+                    |shape| format!("an array of shape {shape}"),
+                ))
+            })?;
         if numbers.shape() != [rows, self.num_items] {
             return Err(wrong(format!("an array of shape {:?}", numbers.shape())).into());
         }
         for (score, &given) in scores.iter_mut().zip(numbers.as_slice()?) {
             if given.is_nan() {
-                let message = format!("{}: a score is NaN; expected numbers (-inf for what is never recommended)", self.label);
+                let message = format!(
+                    "{}: a score is NaN; expected numbers (-inf for what is never recommended)",
+                    self.label
+                );
                 return Err(Failure::new(Kind::Experiment, message).into());
             }
             *score = given.clamp(f32::MIN, f32::MAX);
@@ -138,7 +145,8 @@ impl Recommender for Translated<'_> {
             .iter()
             .map(|history| {
                 let items = history.items().iter().enumerate();
-                let known = items.filter_map(|(at, item)| Some((self.indices[item.get()]?, history.is_with_previous(at))));
+                let known = items
+                    .filter_map(|(at, item)| Some((self.indices[item.get()]?, history.is_with_previous(at))));
                 known.unzip()
             })
             .collect();

@@ -117,7 +117,8 @@ pub(crate) fn to_id(value: &Bound<'_, PyAny>) -> PyResult<OwnedId> {
     }
     let shown = value.repr().map_or_else(|_| "a value".to_owned(), |shown| shown.to_string());
     let shown: String = shown.chars().take(80).collect();
-    let message = format!("{shown} (of type {kind}) is not an id: expected an integer of 64 bits or a string");
+    let message =
+        format!("{shown} (of type {kind}) is not an id: expected an integer of 64 bits or a string");
     Err(Failure::new(Kind::Data, message).into())
 }
 
@@ -132,4 +133,21 @@ pub(crate) fn from_id(py: Python<'_>, id: Id<'_>) -> PyResult<Py<PyAny>> {
         Id::Integer(number) => number.into_py_any(py),
         Id::Text(text) => text.into_py_any(py),
     }
+}
+
+/// A name that stands for one of a few choices.
+pub(crate) fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(
+    name: &str,
+    text: &str,
+) -> Result<T, Failure> {
+    text.parse::<T>().map_err(|error| Failure::new(Kind::Config, format!("{name}: {error}")))
+}
+
+pub(crate) fn whole_number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let json = to_json(value)?;
+    let message = || format!("{name} = {json}: expected a whole number from 0 to 2^63 - 1");
+    Ok(json
+        .as_u64()
+        .filter(|&number| i64::try_from(number).is_ok())
+        .ok_or_else(|| Failure::new(Kind::Config, message()))?)
 }

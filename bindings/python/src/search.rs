@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, Kind};
 use crate::log::Log;
-use crate::model::{parse, registry};
-use crate::plain::{from_json, to_json, to_keys};
+use crate::model::registry;
+use crate::plain::{from_json, parse, to_json, to_keys};
 use crate::work::{Watch, Work, run};
 
 /// Trials of a random search where nothing else limits it.
@@ -57,7 +57,11 @@ pub(crate) fn tune(
     from_json(py, &report)
 }
 
-fn space_of(entry: &satf::models::ModelEntry, asked: Option<&Value>, watch: &Watch) -> Result<Space, Failure> {
+fn space_of(
+    entry: &satf::models::ModelEntry,
+    asked: Option<&Value>,
+    watch: &Watch,
+) -> Result<Space, Failure> {
     Ok(match asked {
         None => Space::named(entry, None)?,
         Some(Value::String(path)) if path.ends_with(".toml") => Space::read(path.as_ref(), watch)?,

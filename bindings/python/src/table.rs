@@ -66,7 +66,8 @@ impl Table {
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = self.batch.schema();
-        let field = Field::new_struct("", schema.fields().clone(), false).with_metadata(schema.metadata().clone());
+        let field =
+            Field::new_struct("", schema.fields().clone(), false).with_metadata(schema.metadata().clone());
         let rows: ArrayRef = Arc::new(StructArray::from(self.batch.clone()));
         let stream = Box::new(ArrayIterator::new(vec![Ok(rows)], Arc::new(field)));
         Ok(to_stream_pycapsule(py, stream, requested_schema)?)
@@ -88,7 +89,9 @@ fn values_of(py: Python<'_>, column: &ArrayRef) -> PyResult<Py<PyAny>> {
             DataType::UInt32 => return numbers::<UInt32Type>(py, column).into_py_any(py),
             DataType::Float32 => return numbers::<Float32Type>(py, column).into_py_any(py),
             DataType::Float64 => return numbers::<Float64Type>(py, column).into_py_any(py),
-            DataType::Timestamp(..) => return numbers::<TimestampMicrosecondType>(py, column).into_py_any(py),
+            DataType::Timestamp(..) => {
+                return numbers::<TimestampMicrosecondType>(py, column).into_py_any(py);
+            }
             _ => {}
         }
     }
@@ -107,7 +110,9 @@ fn value_of(py: Python<'_>, column: &ArrayRef, row: usize) -> PyResult<Py<PyAny>
         DataType::UInt32 => column.as_primitive::<UInt32Type>().value(row).into_py_any(py),
         DataType::Float64 => column.as_primitive::<Float64Type>().value(row).into_py_any(py),
         DataType::Float32 => column.as_primitive::<Float32Type>().value(row).into_py_any(py),
-        DataType::Timestamp(..) => column.as_primitive::<TimestampMicrosecondType>().value(row).into_py_any(py),
+        DataType::Timestamp(..) => {
+            column.as_primitive::<TimestampMicrosecondType>().value(row).into_py_any(py)
+        }
         DataType::List(_) => values_of(py, &column.as_list::<i32>().value(row)).and_then(|values| {
             let values = values.bind(py);
             values.try_iter()?.collect::<PyResult<Vec<_>>>()?.into_py_any(py)

@@ -69,12 +69,13 @@ impl TrainingSet {
     /// Its events as columns `user_id`, `item_id`, `timestamp`, user by user.
     fn table(&self) -> Table {
         let train = &self.partition.train;
-        let users = (0..train.num_users()).flat_map(|user| {
-            std::iter::repeat_n(user, train.items_of(UserIndex(user as u32)).len())
-        });
+        let users = (0..train.num_users())
+            .flat_map(|user| std::iter::repeat_n(user, train.items_of(UserIndex(user as u32)).len()));
         let times = train.times().iter().map(|time| time.0);
         let times: ArrayRef = match train.clock() {
-            Clock::Calendar => Arc::new(TimestampMicrosecondArray::from_iter_values(times).with_timezone("UTC")),
+            Clock::Calendar => {
+                Arc::new(TimestampMicrosecondArray::from_iter_values(times).with_timezone("UTC"))
+            }
             Clock::RowOrder => Arc::new(Int64Array::from_iter_values(times)),
         };
         Table::of(vec![

@@ -106,7 +106,10 @@ pub(crate) fn run<T: Send>(
                 match receiver.recv_timeout(TICK) {
                     Ok(outcome) => return raised.map_or(outcome, |error| Err(Failure::Python(error))),
                     Err(RecvTimeoutError::Disconnected) => {
-                        return Err(Failure::new(Kind::Internal, "the thread that worked ended without a word"));
+                        return Err(Failure::new(
+                            Kind::Internal,
+                            "the thread that worked ended without a word",
+                        ));
                     }
                     Err(RecvTimeoutError::Timeout) => {}
                 }
@@ -159,7 +162,10 @@ struct Pools {
 static POOLS: AtomicPtr<Pools> = AtomicPtr::new(std::ptr::null_mut());
 
 impl Pools {
-    #[allow(unsafe_code, reason = "a lock that another thread held when the process was forked would never open in the child")]
+    #[allow(
+        unsafe_code,
+        reason = "a lock that another thread held when the process was forked would never open in the child"
+    )]
     fn of_process() -> &'static Pools {
         let process = std::process::id();
         let current = POOLS.load(Ordering::Acquire);
@@ -167,11 +173,8 @@ impl Pools {
         if let Some(pools) = unsafe { current.as_ref() }.filter(|pools| pools.process == process) {
             return pools;
         }
-        let own: &'static mut Pools = Box::leak(Box::new(Pools {
-            process,
-            usual: Mutex::default(),
-            free: Mutex::default(),
-        }));
+        let own: &'static mut Pools =
+            Box::leak(Box::new(Pools { process, usual: Mutex::default(), free: Mutex::default() }));
         let own: *mut Pools = own;
         let placed = POOLS.compare_exchange(current, own, Ordering::AcqRel, Ordering::Acquire);
         // SAFETY: both come from `Box::leak`. Whoever comes second uses what the first placed; that of the parent stays where it is.

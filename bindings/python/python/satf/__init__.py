@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from satf._compare import Comparison, compare
 from satf._data import Log, read_log
 from satf._errors import (
     ConfigError,
@@ -23,24 +24,15 @@ from satf._errors import (
     TuneError,
     UnknownItemError,
 )
-from satf._experiment import (
-    Comparison,
-    OrderReport,
-    OwnModel,
-    Results,
-    Run,
-    Split,
-    Study,
-    TrainingSet,
-    compare,
-    evaluate,
-    generate,
-    order_matters,
-    split,
-    tune,
-)
+from satf._evaluate import OwnModel, evaluate
+from satf._generate import generate
 from satf._model import Model, fit, load, models
+from satf._order import OrderReport, order_matters
+from satf._results import Results
+from satf._run import Run
 from satf._satf import Table, __version__
+from satf._split import Split, TrainingSet, split
+from satf._tune import Study, tune
 
 __all__ = [
     "Comparison",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
 from satf import _satf
 from satf._errors import ConfigError, DataError, SatfWarning
-from satf._frames import Output, check_output, is_installed, kind_of, to_frame, usual
+from satf._frames import Output, check_output, is_installed, kind_of, to_frame
 from satf._progress import Progress
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ def _listed(name: str, values: list[Any]) -> Any:
     return values
 
 
-def ids_of(values: Sequence[Any] | Iterable[Any] | Any) -> list[Any]:
+def ids_of(values: Any) -> list[Any]:
     """Ids as a list: of a list, an array, a series, or a frame's column."""
     if isinstance(values, (str, bytes, int)):
         return [values]
@@ -344,8 +344,3 @@ def ids_of(values: Sequence[Any] | Iterable[Any] | Any) -> list[Any]:
         listed = values.tolist()
         return listed if isinstance(listed, list) else [listed]
     return list(values)
-
-
-def usual_kind() -> Output:
-    """The kind of frame for results of what is not a frame."""
-    return usual()

@@ -76,3 +76,20 @@ def _to_pandas(table: Table) -> Any:
         column = table.column(name)
         columns[name] = pandas.to_datetime(column, unit="us", utc=True) if table.is_time(name) else column
     return pandas.DataFrame(columns)
+
+
+def frame_of(columns: dict[str, list[Any]], kind: Output) -> Any:
+    """A frame of a few plain columns."""
+    if kind == "pandas":
+        import pandas
+
+        return pandas.DataFrame(columns)
+    if kind == "polars":
+        import polars
+
+        return polars.DataFrame(columns)
+    if kind == "arrow":
+        import pyarrow
+
+        return pyarrow.table(columns)
+    return columns

@@ -10,7 +10,7 @@ from satf._frames import is_installed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from satf._experiment import Results
+    from satf._results import Results
     from satf._model import Model
 
 _COLOUR = "#3465a4"

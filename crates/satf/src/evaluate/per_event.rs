@@ -149,9 +149,12 @@ pub fn write_per_event(
         source: io::Error::new(io::ErrorKind::InvalidData, "a time is outside the years 0 to 9999"),
     })?;
     let table = table(partition, evaluation, times);
-    write_atomically(path, |writer| {
-        if as_csv { write_csv(writer, &table) } else { write_parquet(writer, &table) }
-    })
+    write_atomically(
+        path,
+        |writer| {
+            if as_csv { write_csv(writer, &table) } else { write_parquet(writer, &table) }
+        },
+    )
     .map_err(|source| PerEventError::Io { path: path.to_owned(), source })
 }
 
