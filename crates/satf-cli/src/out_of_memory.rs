@@ -8,14 +8,12 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-#[global_allocator]
-static ALLOCATOR: Remembering = Remembering;
-
 /// The size of the last request that was refused; 0 if none was.
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
-/// The allocator of the system, which remembers what it refused.
-struct Remembering;
+/// The allocator of the system, which remembers what it refused: the binary's. Where another one allocates, an abort stays one.
+#[derive(Debug)]
+pub struct Remembering;
 
 #[inline]
 fn remember(block: *mut u8, size: usize) -> *mut u8 {

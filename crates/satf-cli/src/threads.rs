@@ -9,12 +9,12 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::process::{Command as Process, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, bail};
 
 use crate::args::Command;
-use crate::table;
+use crate::{program, table};
 
 /// The name of the command that measures, which is for this program alone.
 pub(crate) const MEASURE: &str = "measure-thread";
@@ -122,8 +122,8 @@ enum Measured {
 }
 
 fn measure_in_a_process() -> Measured {
-    let Ok(program) = std::env::current_exe() else { return Measured::Unknown };
-    let process = Process::new(program).arg(MEASURE).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let Some(mut program) = program::again() else { return Measured::Unknown };
+    let process = program.arg(MEASURE).stdin(Stdio::null()).stderr(Stdio::null()).output();
     match process {
         Ok(output) if output.status.success() => {
             let bytes = String::from_utf8(output.stdout).ok().and_then(|text| text.trim().parse().ok());

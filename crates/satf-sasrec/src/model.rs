@@ -144,6 +144,10 @@ impl Recommender for SasRec {
         Scores::Dense(scores)
     }
 
+    fn item_factors(&self) -> Option<(&[f32], usize)> {
+        Some((&self.embeddings, self.sizes.hidden))
+    }
+
     fn memory_bytes(&self) -> usize {
         (self.embeddings.len() + self.layers.values.len()) * size_of::<f32>()
     }

@@ -267,7 +267,7 @@ impl Started {
 
 /// The command that starts a server.
 fn serve_command(arguments: &BenchServeArguments) -> anyhow::Result<Command> {
-    let mut command = Command::new(std::env::current_exe().context("the program itself")?);
+    let mut command = crate::program::again().context("it is not known how to start satf")?;
     command.arg("serve").args(&arguments.model);
     for setting in &arguments.set {
         command.args(["--set", setting]);

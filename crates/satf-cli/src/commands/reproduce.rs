@@ -30,7 +30,7 @@ pub(crate) fn run(
     let selection = if arguments.suite.is_none() { selection.on_command_line()? } else { selection? };
     check_files(&suite, arguments)?;
     report::check_folder(out)?;
-    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
+    let words = crate::program::arguments().iter().map(|word| quoted(&word.to_string_lossy()));
     let request = Request {
         trials: arguments.tune.then_some(arguments.trials),
         seed: arguments.seed,

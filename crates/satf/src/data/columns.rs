@@ -33,7 +33,7 @@ impl fmt::Display for Role {
 const USER_NAMES: &[&str] = &[
     "userid", "user", "uid", "reviewerid", "username", "visitorid", "customerid", "clientid", "memberid",
     "accountid", "profileid", "playerid", "personid", "steamid", "deviceid", "visitor", "customer",
-    "client", "reviewer", "sessionid", "session", "userhash", "userindex", "useridx", "u",
+    "client", "reviewer", "sessionid", "session", "userhash", "userindex", "useridx", "usernum", "u",
 ];
 #[rustfmt::skip]
 const ITEM_NAMES: &[&str] = &[
@@ -41,7 +41,7 @@ const ITEM_NAMES: &[&str] = &[
     "artistid", "bookid", "isbn", "articleid", "newsid", "videoid", "gameid", "appid", "businessid",
     "poiid", "venueid", "locationid", "goodsid", "contentid", "animeid", "recipeid", "beerid",
     "clickarticleid", "sku", "product", "movie", "track", "song", "artist", "book", "article", "video",
-    "game", "itemindex", "itemidx", "i",
+    "game", "itemindex", "itemidx", "itemnum", "i",
 ];
 #[rustfmt::skip]
 const TIME_NAMES: &[&str] = &[
@@ -355,6 +355,16 @@ pub(super) fn is_sure_name(name: &str) -> bool {
     let is_common =
         [Role::User, Role::Item, Role::Time].iter().any(|role| role.common_names().contains(&name.as_str()));
     is_common && ["id", "index", "idx", "hash", "time", "timestamp"].iter().any(|end| name.ends_with(end))
+}
+
+/// Which of these columns of a table, by their places, are the user, the item and, unless the order of the rows is the time, the time: as
+/// rows of a log are read. Messages call the table by `name`. It tells what to take of a table before anything of it is read.
+pub fn choose_columns(
+    name: impl AsRef<Path>,
+    names: &[String],
+    options: &ReadOptions,
+) -> Result<Vec<(Role, usize)>, DataError> {
+    Ok(choose(name.as_ref(), names, &Wanted::log(options, 0))?.by_role().collect())
 }
 
 /// Chooses among named columns: those asked for, else those with common names.

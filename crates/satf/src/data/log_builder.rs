@@ -65,6 +65,8 @@ enum Supply {
     Batches {
         /// What is added to the row numbers of a prepared log.
         first_number: i64,
+        /// Rows of the table so far, if they are numbered through it.
+        rows: u64,
     },
 }
 
@@ -147,15 +149,29 @@ impl LogBuilder {
     /// Values are read where they lie: no column is copied. Batches added one after the other are one table. That a prepared log has row
     /// numbers for times is said in the metadata of its schema.
     pub fn add_batch(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
-        let path = Path::new(BATCHES);
+        self.batches = self.batches.saturating_add(1);
+        let number = self.batches;
+        self.add_rows(Path::new(BATCHES), batch, |_, row| Position::BatchRow { batch: number, row })
+    }
+
+    /// The same for a table that is added part by part: messages call it by `name`, and number its rows through all parts, from 1.
+    pub fn add_part(&mut self, name: impl AsRef<Path>, part: &RecordBatch) -> Result<(), DataError> {
+        self.add_rows(name.as_ref(), part, |before, row| Position::Row(before + row))
+    }
+
+    fn add_rows(
+        &mut self,
+        path: &Path,
+        batch: &RecordBatch,
+        position: impl Fn(u64, u64) -> Position,
+    ) -> Result<(), DataError> {
         let next_number = self.ledger.next_row_number();
-        let mut first_number = next_number;
-        if let Supply::Batches { first_number: of_table } = self.supply {
-            first_number = of_table;
+        let (mut first_number, mut rows_before) = (next_number, 0);
+        if let Supply::Batches { first_number: of_table, rows } = self.supply {
+            (first_number, rows_before) = (of_table, rows);
         } else {
             self.ledger.begin_file();
         }
-        self.batches = self.batches.saturating_add(1);
         let (chosen, columns) = arrow::choose(path, batch.schema_ref(), &Wanted::log(&self.options, 0))?;
         let column = |at| arrow::column(path, batch, at);
         let (users, items) = (column(chosen.user)?, column(chosen.item)?);
@@ -171,11 +187,11 @@ impl LogBuilder {
                 }
                 time => time,
             });
-            let position = Position::BatchRow { batch: self.batches, row: at as u64 + 1 };
+            let position = position(rows_before, at as u64 + 1);
             let row = Row { position, user: users.get(at), item: items.get(at), time, order: None };
             take(&mut self.ledger, &mut self.tolerance, path, &columns, &row)?;
         }
-        self.supply = Supply::Batches { first_number };
+        self.supply = Supply::Batches { first_number, rows: rows_before + batch.num_rows() as u64 };
         Ok(())
     }
 

@@ -57,7 +57,7 @@ pub use {arrow_array, arrow_schema};
 
 pub use atomic_file::{check_writable, discard_unfinished, discard_unfinished_if_free, write_atomically};
 pub use boosts::{Boost, read_boosts};
-pub use columns::Role;
+pub use columns::{Role, choose_columns};
 pub use error::{DataError, Place, Position};
 pub use event_time::EventTime;
 pub use file_identity::FileIdentity;

@@ -17,7 +17,7 @@ pub use evaluation::{Evaluation, MergeError};
 pub use lists::{JudgedLists, ListsError, ListsReport, evaluate_lists};
 pub use metrics::{Estimate, Measure, Metric, ResampleUnit, UnknownMetric};
 pub use order::{FileOrder, OrderCheck, OrderEffect, OrderError, OrderOptions, Verdict, check_order};
-pub use per_event::{PairedEvents, PerEvent, PerEventError, PerEventHint, write_per_event};
+pub use per_event::{PairedEvents, PerEvent, PerEventError, PerEventHint, per_event_table, write_per_event};
 pub(crate) use protocol::histories_at_once;
 pub use protocol::{EvaluateError, EvaluateOptions, SeenPolicy, evaluate, evaluate_events};
 pub use saved::{CatalogReport, evaluate_with_catalog};

@@ -138,24 +138,45 @@ pub fn write_per_event(
     partition: &Partition,
     evaluation: &Evaluation,
 ) -> Result<(), PerEventError> {
-    let (holdout, catalog) = (&partition.holdout, partition.train.catalog());
-    let events = &holdout.events;
+    let holdout = &partition.holdout;
     if !evaluation.is_whole() {
         let (path, scored) = (path.to_owned(), evaluation.ranks.len());
-        return Err(PerEventError::Partial { path, scored, events: events.len() });
+        return Err(PerEventError::Partial { path, scored, events: holdout.events.len() });
     }
-    let ids = |ids: &Ids, at: Vec<usize>| -> ArrayRef {
-        match ids {
-            Ids::Integers(ids) => Arc::new(Int64Array::from_iter_values(at.into_iter().map(|at| ids[at]))),
-            Ids::Texts(ids) => Arc::new(StringArray::from_iter_values(at.into_iter().map(|at| &ids[at]))),
-        }
-    };
     let as_csv = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
     let times = if as_csv { event_times::text_column(holdout) } else { Some(event_times::column(holdout)) };
     let times = times.ok_or_else(|| PerEventError::Io {
         path: path.to_owned(),
         source: io::Error::new(io::ErrorKind::InvalidData, "a time is outside the years 0 to 9999"),
     })?;
+    let table = table(partition, evaluation, times);
+    write_atomically(
+        path,
+        |writer| {
+            if as_csv { write_csv(writer, &table) } else { write_parquet(writer, &table) }
+        },
+    )
+    .map_err(|source| PerEventError::Io { path: path.to_owned(), source })
+}
+
+/// The results of an evaluation, one row per event that was scored: the table that [`write_per_event`] writes.
+///
+/// # Panics
+/// If not all events were scored ([`Evaluation::is_whole`]).
+pub fn per_event_table(partition: &Partition, evaluation: &Evaluation) -> RecordBatch {
+    assert!(evaluation.is_whole(), "all events are scored");
+    table(partition, evaluation, event_times::column(&partition.holdout))
+}
+
+fn table(partition: &Partition, evaluation: &Evaluation, times: ArrayRef) -> RecordBatch {
+    let (holdout, catalog) = (&partition.holdout, partition.train.catalog());
+    let events = &holdout.events;
+    let ids = |ids: &Ids, at: Vec<usize>| -> ArrayRef {
+        match ids {
+            Ids::Integers(ids) => Arc::new(Int64Array::from_iter_values(at.into_iter().map(|at| ids[at]))),
+            Ids::Texts(ids) => Arc::new(StringArray::from_iter_values(at.into_iter().map(|at| &ids[at]))),
+        }
+    };
     let mut columns: Vec<(String, ArrayRef)> = vec![
         ("user_id".into(), ids(&holdout.users, events.iter().map(|event| event.user.get()).collect())),
         ("item_id".into(), ids(catalog, events.iter().map(|event| event.target.get()).collect())),
@@ -177,11 +198,7 @@ pub fn write_per_event(
         let nullable = name == "rank";
         (name, column, nullable)
     }));
-    write_atomically(path, |writer| {
-        let table = table.map_err(io::Error::other)?;
-        if as_csv { write_csv(writer, &table) } else { write_parquet(writer, &table) }
-    })
-    .map_err(|source| PerEventError::Io { path: path.to_owned(), source })
+    table.expect("invariant: as many rows in every column, and a null in none but the rank")
 }
 
 fn write_parquet(writer: &mut BufWriter<File>, table: &RecordBatch) -> io::Result<()> {

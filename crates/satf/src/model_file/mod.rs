@@ -57,10 +57,10 @@ mod write;
 
 pub use error::{ModelFileError, ModelFileHint, StatisticsError};
 pub use manifest::{Dataset, Manifest, Validation, content_hash};
-pub(crate) use read::{Content, read, read_copied};
+pub(crate) use read::{Content, read, read_bytes, read_copied};
 pub(crate) use statistics::Events;
 pub use statistics::KeptEvents;
-pub(crate) use write::{tensors, write};
+pub(crate) use write::{tensors, to_bytes, write};
 
 /// The version of the format that is written.
 pub const FORMAT_VERSION: u32 = 1;

@@ -58,6 +58,23 @@ pub(crate) fn read_copied(path: &Path, registry: &Registry, limit: u64) -> Resul
     parse(path, &(Arc::new(Copied { words, length: length as usize }) as SharedBytes), whole, registry)
 }
 
+/// Reads a model whose file is in memory; `name` is for messages.
+pub(crate) fn read_bytes(name: &str, bytes: Vec<u8>, registry: &Registry) -> Result<Content, ModelFileError> {
+    let path = Path::new(name);
+    let length = bytes.len();
+    if length < CHECKSUM_AT + CHECKSUM_DIGITS {
+        return Err(not_a_model(path, foreign::describe(&bytes)));
+    }
+    // Bytes as they came are used where they lie; arrays that are not aligned there are copied.
+    let is_aligned = bytemuck::try_cast_slice::<u8, u64>(&bytes[..length / 8 * 8]).is_ok();
+    if is_aligned {
+        return parse(path, &(Arc::new(bytes) as SharedBytes), length as u64, registry);
+    }
+    let mut words = vec![0u64; length.div_ceil(8)];
+    bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..length].copy_from_slice(&bytes);
+    parse(path, &(Arc::new(Copied { words, length }) as SharedBytes), length as u64, registry)
+}
+
 /// How many bytes come before the events; all of them if that cannot be told.
 fn length_without_events(mut file: &File, length: u64) -> io::Result<u64> {
     let mut begin = [0; 8 + HEADER_START.len()];

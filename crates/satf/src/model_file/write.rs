@@ -1,7 +1,7 @@
 //! Model files out.
 
 use std::cmp::Reverse;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use serde_json::{Map, json};
@@ -24,26 +24,51 @@ pub(crate) fn write(
     let mut tensors = tensors(items, item_counts, model);
     let covered = tensors.len();
     tensors.extend(events.map(Events::tensors).unwrap_or_default());
-    let written = write_atomically(path, |writer| -> io::Result<()> {
-        let header = header(manifest, &tensors)?;
-        let mut hasher = blake3::Hasher::new();
-        let mut put = |bytes: &[u8]| -> io::Result<()> {
-            hasher.update(bytes);
-            writer.write_all(bytes)
-        };
-        put(&(header.len() as u64).to_le_bytes())?;
-        put(&header)?;
-        for tensor in &tensors[..covered] {
-            tensor.write(&mut put)?;
-        }
-        // The manifest has their checksum.
-        for tensor in &tensors[covered..] {
-            tensor.write(&mut |bytes| writer.write_all(bytes))?;
-        }
-        writer.seek(SeekFrom::Start(CHECKSUM_AT as u64))?;
-        writer.write_all(hasher.finalize().to_hex().as_bytes())
-    });
+    let written = write_atomically(path, |writer| write_to(writer, manifest, &tensors, covered));
     written.map_err(|source| ModelFileError::Write { path: path.to_owned(), source })
+}
+
+/// The bytes of a model file.
+pub(crate) fn to_bytes(
+    manifest: &Manifest,
+    items: &Ids,
+    item_counts: &[u32],
+    model: &dyn Recommender,
+    events: Option<&Events>,
+) -> Result<Vec<u8>, ModelFileError> {
+    let mut tensors = tensors(items, item_counts, model);
+    let covered = tensors.len();
+    tensors.extend(events.map(Events::tensors).unwrap_or_default());
+    let mut bytes = Cursor::new(Vec::new());
+    let written = write_to(&mut bytes, manifest, &tensors, covered);
+    written.map_err(|source| ModelFileError::Write { path: "memory".into(), source })?;
+    Ok(bytes.into_inner())
+}
+
+/// Writes a whole file; the checksum covers the first so many tensors.
+fn write_to(
+    writer: &mut (impl Write + Seek),
+    manifest: &Manifest,
+    tensors: &[Tensor<'_>],
+    covered: usize,
+) -> io::Result<()> {
+    let header = header(manifest, tensors)?;
+    let mut hasher = blake3::Hasher::new();
+    let mut put = |bytes: &[u8]| -> io::Result<()> {
+        hasher.update(bytes);
+        writer.write_all(bytes)
+    };
+    put(&(header.len() as u64).to_le_bytes())?;
+    put(&header)?;
+    for tensor in &tensors[..covered] {
+        tensor.write(&mut put)?;
+    }
+    // The manifest has their checksum.
+    for tensor in &tensors[covered..] {
+        tensor.write(&mut |bytes| writer.write_all(bytes))?;
+    }
+    writer.seek(SeekFrom::Start(CHECKSUM_AT as u64))?;
+    writer.write_all(hasher.finalize().to_hex().as_bytes())
 }
 
 /// All arrays of a file but those of its events, in their order: wide values first, as safetensors has it, so that every array begins where its

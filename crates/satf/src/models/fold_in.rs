@@ -370,6 +370,10 @@ impl Recommender for FoldIn {
         self.learned.clone()
     }
 
+    fn item_factors(&self) -> Option<(&[f32], usize)> {
+        Some((&self.left, self.left.len() / self.num_items.max(1)))
+    }
+
     fn lag_weights(&self) -> Option<&[f64]> {
         self.weights.by_lag()
     }

@@ -111,6 +111,12 @@ pub trait Recommender: Send + Sync {
         Vec::new()
     }
 
+    /// The factors of all items, one row per item, and how many columns there are, for models that have them in this form: what scores of
+    /// items are made of. Items alike have rows alike.
+    fn item_factors(&self) -> Option<(&[f32], usize)> {
+        None
+    }
+
     /// What an item counts by its lag (0 = newest), for models that learn that.
     fn lag_weights(&self) -> Option<&[f64]> {
         None

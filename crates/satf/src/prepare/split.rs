@@ -16,7 +16,9 @@ use super::histories::{Histories, marks};
 use super::offset::Offset;
 use super::statistics::iso;
 use super::ties::{TiePolicy, Timeline};
-use crate::interactions::{Clock, History, Ids, Interaction, ItemIndex, Timestamp, UserIndex, compact};
+use crate::interactions::{
+    Clock, History, Ids, Interaction, Interactions, ItemIndex, Timestamp, UserIndex, compact,
+};
 use crate::numbers::{Count, counted};
 
 /// How a log is cut into training, validation and test sets.
@@ -264,6 +266,16 @@ impl<'a> Split<'a> {
     /// Training and validation set together against the test set: for the final score.
     pub fn test(&self) -> Result<Partition, SplitError> {
         self.partition(Part::Test, "test")
+    }
+
+    /// The training, validation and test sets as logs of their own, in the order of time, ties settled. A set may be empty.
+    pub fn logs(&self) -> [Interactions; 3] {
+        [Part::Train, Part::Valid, Part::Test].map(|wanted| {
+            let rows = self.timeline.rows.iter().zip(&self.parts).filter(|&(_, &part)| part == wanted);
+            let log = self.timeline.log;
+            let (users, items) = (Arc::clone(log.users()), Arc::clone(log.items()));
+            Interactions::from_indexed(users, items, rows.map(|(row, _)| *row).collect(), log.clock())
+        })
     }
 
     fn partition(&self, holdout: Part, name: &'static str) -> Result<Partition, SplitError> {

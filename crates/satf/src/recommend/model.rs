@@ -136,6 +136,11 @@ impl Model {
         }
     }
 
+    /// Reads a model from the bytes of a model file, which messages call `name`.
+    pub fn from_bytes(name: &str, bytes: Vec<u8>, registry: &Registry) -> Result<Self, ModelFileError> {
+        Ok(Model::from_content(model_file::read_bytes(name, bytes, registry)?))
+    }
+
     /// The checksum of the file that the model came from, in 64 hexadecimal digits: equal for equal files, and for no others.
     pub fn checksum(&self) -> Option<&str> {
         self.checksum.as_deref()
@@ -143,11 +148,7 @@ impl Model {
 
     /// Writes a model file, whole or not at all.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), ModelFileError> {
-        let mut manifest = Cow::Borrowed(&self.manifest);
-        let events = self.events.as_ref().filter(|events| !matches!(events, Events::Elsewhere));
-        if events.is_none() && manifest.statistics.is_some() {
-            manifest.to_mut().statistics = None;
-        }
+        let (manifest, events) = self.kept();
         model_file::write(
             path.as_ref(),
             &manifest,
@@ -156,6 +157,22 @@ impl Model {
             &*self.recommender,
             events,
         )
+    }
+
+    /// The bytes of the file that [`Model::save`] writes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, ModelFileError> {
+        let (manifest, events) = self.kept();
+        model_file::to_bytes(&manifest, &self.catalog, &self.item_counts, &*self.recommender, events)
+    }
+
+    /// What a file says of the model, and the events that it holds.
+    fn kept(&self) -> (Cow<'_, Manifest>, Option<&Events>) {
+        let mut manifest = Cow::Borrowed(&self.manifest);
+        let events = self.events.as_ref().filter(|events| !matches!(events, Events::Elsewhere));
+        if events.is_none() && manifest.statistics.is_some() {
+            manifest.to_mut().statistics = None;
+        }
+        (manifest, events)
     }
 
     /// All arrays that its file holds.

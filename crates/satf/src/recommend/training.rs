@@ -6,7 +6,7 @@ use super::Model;
 use crate::counts::Counts;
 use crate::experiment::{SettingsError, SharedKeys};
 use crate::interactions::Interactions;
-use crate::models::{ConfigError, DEFAULT_MODEL, ModelError, Registry, TrainingMonitor};
+use crate::models::{ConfigError, Configured, DEFAULT_MODEL, ModelError, Registry, TrainingMonitor};
 use crate::prepare::{Histories, Statistics, TiePolicy};
 
 /// Which model learns from a log, and how. The default is what [`Model::fit`] does.
@@ -63,6 +63,17 @@ impl FitOptions {
     pub fn set(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.keys.insert(key.into(), value.into());
         self
+    }
+
+    /// Whether a model can be had with these options, as far as that is known without a log: the model, configured and checked.
+    pub fn configure(&self) -> Result<Configured, FitError> {
+        if self.with_statistics && self.ties == TiePolicy::File {
+            return Err(FitError::TiesOfFile);
+        }
+        let entry = self.registry.find(&self.model)?;
+        let mut keys = self.keys.clone();
+        SharedKeys { seed: self.seed, ..SharedKeys::default() }.add_to(&mut keys, &entry)?;
+        Ok(entry.configure(&keys)?)
     }
 }
 
@@ -121,23 +132,41 @@ impl Model {
         options: &FitOptions,
         monitor: &dyn TrainingMonitor,
     ) -> Result<Self, FitError> {
-        if options.with_statistics && options.ties == TiePolicy::File {
-            return Err(FitError::TiesOfFile);
-        }
-        let entry = options.registry.find(&options.model)?;
-        let mut keys = options.keys.clone();
-        SharedKeys { seed: options.seed, ..SharedKeys::default() }.add_to(&mut keys, &entry)?;
-        let configured = entry.configure(&keys)?;
+        let configured = options.configure()?;
         let (histories, _) = Histories::of_log(log, options.ties, options.seed);
-        let statistics = Statistics::of_histories(&histories);
-        let mut model = Model::train(&configured, &histories, monitor)?;
+        let mut model = Model::fit_configured(&configured, &histories, options, monitor)?;
+        if options.with_statistics {
+            model.keep_statistics(histories);
+        }
+        Ok(model)
+    }
+
+    /// The same from the histories of a whole log, in which ties were ordered as the options say ([`Histories::of_log`]): for those who need
+    /// the histories besides. They are copied if the options want statistics.
+    pub fn fit_histories(
+        histories: &Histories,
+        options: &FitOptions,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Self, FitError> {
+        let mut model = Model::fit_configured(&options.configure()?, histories, options, monitor)?;
+        if options.with_statistics {
+            model.keep_statistics(histories.clone());
+        }
+        Ok(model)
+    }
+
+    fn fit_configured(
+        configured: &Configured,
+        histories: &Histories,
+        options: &FitOptions,
+        monitor: &dyn TrainingMonitor,
+    ) -> Result<Self, FitError> {
+        let statistics = Statistics::of_histories(histories);
+        let mut model = Model::train(configured, histories, monitor)?;
         model.set_dataset(options.seed, |dataset| {
             dataset.ties = Some(options.ties);
             dataset.statistics = Some(statistics);
         });
-        if options.with_statistics {
-            model.keep_statistics(histories);
-        }
         Ok(model)
     }
 

@@ -222,6 +222,10 @@ impl Recommender for DSatf {
         self.learned.clone()
     }
 
+    fn item_factors(&self) -> Option<(&[f32], usize)> {
+        self.core.as_ref().and_then(Recommender::item_factors)
+    }
+
     fn lag_weights(&self) -> Option<&[f64]> {
         self.lag_weights.by_lag()
     }

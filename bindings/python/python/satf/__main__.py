@@ -1,0 +1,5 @@
+"""``python -m satf``: the program ``satf``."""
+
+from satf._cli import main
+
+main()
