@@ -102,8 +102,8 @@ class SatfModel(FixedColdRecoModelMixin, ModelBase[SatfModelConfig]):
         rows = dataset.interactions.df
         self.fitted = satf.fit(
             {
-                "user_id": rows[Columns.User].to_numpy(),
-                "item_id": _plain_ids(dataset)[rows[Columns.Item].to_numpy()],
+                "user_id": _user_ids(dataset)[rows[Columns.User].to_numpy()],
+                "item_id": _item_ids(dataset)[rows[Columns.Item].to_numpy()],
                 "timestamp": rows[Columns.Datetime].to_numpy(),
             },
             self.model,
@@ -126,7 +126,7 @@ class SatfModel(FixedColdRecoModelMixin, ModelBase[SatfModelConfig]):
         others = self._recommend_cold(user_ids[~has_history], dataset, k, sorted_item_ids_to_recommend)
         if not has_history.any():
             return others
-        ids = _plain_ids(dataset)
+        ids = _item_ids(dataset)
         only = sorted_item_ids_to_recommend
         table = model.recommend(
             user_ids[has_history],
@@ -161,7 +161,7 @@ class SatfModel(FixedColdRecoModelMixin, ModelBase[SatfModelConfig]):
     def _recommend_i2i(
         self, target_ids: _Ids, dataset: Dataset, k: int, sorted_item_ids_to_recommend: tp.Optional[_Ids]
     ) -> _Reco:
-        model, known, ids = self._model(), self._known(dataset), _plain_ids(dataset)
+        model, known, ids = self._model(), self._known(dataset), _item_ids(dataset)
         only = sorted_item_ids_to_recommend
         found = [self._recommend_cold(target_ids[~known[target_ids]], dataset, k, only)]
         asked = target_ids[known[target_ids]]
@@ -195,13 +195,22 @@ class SatfModel(FixedColdRecoModelMixin, ModelBase[SatfModelConfig]):
         return internal
 
 
-def _plain_ids(dataset: Dataset) -> _Ids:
+def _item_ids(dataset: Dataset) -> _Ids:
     """External item ids by internal ones, if they are of a kind that a model can hold."""
     ids: _Ids = np.asarray(dataset.item_id_map.external_ids)
-    if ids.dtype.kind in "iuU" or (ids.dtype.kind == "O" and all(isinstance(item, (str, int)) for item in ids)):
+    if _is_plain(ids):
         return ids
-    shown = ids[0] if len(ids) else ids.dtype
-    raise TypeError(f"item ids such as {shown!r} of type {ids.dtype}: expected integers or strings; hint: convert the column item_id")
+    raise TypeError(f"item ids such as {ids[0]!r} of type {ids.dtype}: expected integers or strings; hint: convert the column item_id")
+
+
+def _user_ids(dataset: Dataset) -> _Ids:
+    """External user ids by internal ones; the internal ones where a log cannot hold those. A model keeps neither."""
+    ids: _Ids = np.asarray(dataset.user_id_map.external_ids)
+    return ids if _is_plain(ids) else np.asarray(dataset.user_id_map.internal_ids)
+
+
+def _is_plain(ids: _Ids) -> bool:
+    return ids.dtype.kind in "iuU" or (ids.dtype.kind == "O" and all(isinstance(one, str) for one in ids))
 
 
 def _joined(parts: tp.Sequence[_Reco]) -> _Reco:
