@@ -48,9 +48,13 @@ class FromScores(NextItemRecommender):
         return self
 
     def score(self, user_idx: int, history_items: Any, **kwargs: Any) -> Any:
-        scores = self.fitted.score([[self.ids[item] for item in history_items]])[0][self.places].astype(np.float64)
+        scores = self.fitted.score([[self.ids[item] for item in history_items]])[0][self.places]
         scores[np.asarray(history_items)] = -np.inf
-        return scores
+        # Equal scores: Cornac leaves their order open, here the lower id comes first. Minus the rank has no ties.
+        best_first = np.lexsort((self.places, -scores))
+        ranks = np.empty(len(scores))
+        ranks[best_first] = np.arange(len(scores))
+        return -ranks
 
 
 @pytest.mark.parametrize("model", ["d-satf", "transitions", "ease", "mp"])

@@ -26,7 +26,7 @@ theirs = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(theirs)
 
 
-def tests_of(name: str, **options: Any) -> type:
+def made(name: str, **options: Any) -> type:
     """Their tests for one of our models."""
 
     def get_model(self: object) -> SatfRecommender:
@@ -35,8 +35,8 @@ def tests_of(name: str, **options: Any) -> type:
     return type(name, (unittest.TestCase, theirs.RecommenderBaseTestMixin), {"_get_model": get_model})
 
 
-TestDSatf = tests_of("TestDSatf")
-TestEase = tests_of("TestEase", model="ease", regularization=1.0)
-TestPureSvd = tests_of("TestPureSvd", model="pure-svd", rank=3)
-TestVmisKnn = tests_of("TestVmisKnn", model="vmis-knn")
-TestTransitions = tests_of("TestTransitions", model="transitions")
+TestDSatf = made("TestDSatf")
+TestEase = made("TestEase", model="ease", regularization=1.0)
+TestPureSvd = made("TestPureSvd", model="pure-svd", rank=2)
+TestVmisKnn = made("TestVmisKnn", model="vmis-knn")
+TestTransitions = made("TestTransitions", model="transitions")

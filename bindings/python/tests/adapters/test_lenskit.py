@@ -93,10 +93,10 @@ def test_batches_and_pickles(events: Any, dataset: Any, pipeline: Any) -> None:
 
 def test_without_timestamps_histories_are_baskets(events: Any) -> None:
     dataset = from_interactions_df(events[["user_id", "item_id"]])
-    pipeline = topn_pipeline(SatfScorer(model="transitions"), n=5)
+    pipeline = topn_pipeline(SatfScorer(model="ease"), n=5)
     pipeline.train(dataset)
     user = events["user_id"].iloc[0]
-    own = satf.fit(events.assign(timestamp=0)[["user_id", "item_id", "timestamp"]], "transitions", ties="basket")
+    own = satf.fit(events.assign(timestamp=0)[["user_id", "item_id", "timestamp"]], "ease", ties="basket")
     assert list(recommend(pipeline, user, 5).ids()) == own.recommend([user], 5, output="table").column("item_id")
 
 

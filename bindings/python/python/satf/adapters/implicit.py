@@ -23,6 +23,7 @@ import satf
 from satf._frames import usual
 from satf._model import _from_bytes
 from satf.adapters._missing import missing
+from satf.adapters._ties import places_in_ties
 
 try:
     from implicit.recommender_base import RecommenderBase
@@ -254,6 +255,9 @@ class SatfRecommender(RecommenderBase):
         items, values = user_items.indices.astype(np.int64), user_items.data
         if not np.isfinite(values).all():
             raise ValueError("user_items holds values that are no finite numbers; expected what was liked (or times, or ranks)")
+        if self.order != "rank":
+            mixed = np.argsort(places_in_ties(user_items.shape[1], self.seed)[items], kind="stable")
+            users, items, values = users[mixed], items[mixed], values[mixed]
         if self.order is None:
             liked = values > 0
             users, items = users[liked], items[liked]

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 import satf
 from satf.adapters._missing import missing
+from satf.adapters._ties import places_in_ties
 
 try:
     import pandas
@@ -116,15 +117,12 @@ class SatfScorer(Component[ItemList], Trainable):
             items = getattr(query, "user_items", None)
         if items is None or len(items) == 0:
             return []
-        ids = np.asarray(items.ids())
         known = self._places(items) >= 0
+        ids, numbers = np.asarray(items.ids())[known], items.numbers(vocabulary=self.items, missing="negative")[known]
         times = next((times for times in map(items.field, _TIMES) if times is not None), None)
-        if times is not None:
-            times = np.asarray(times)[known]
-            ids = ids[known]
-            order = np.argsort(times, kind="stable")
-            starts = np.flatnonzero(np.diff(times[order])) + 1
-            return [part.tolist() for part in np.split(ids[order], starts) if len(part)]
-        listed = ids[known].tolist()
-        is_session = items is getattr(query, "session_items", None)
-        return listed if items.ordered or is_session else [listed] if listed else []
+        if times is None and (items.ordered or items is getattr(query, "session_items", None)):
+            return ids.tolist()
+        times = np.zeros(len(ids)) if times is None else np.asarray(times)[known]
+        order = np.lexsort((places_in_ties(len(self.places), self.config.seed)[numbers], times))
+        starts = np.flatnonzero(np.diff(times[order])) + 1
+        return [part.tolist() for part in np.split(ids[order], starts) if len(part)]

@@ -52,7 +52,7 @@ class SatfModel(FixedColdRecoModelMixin, ModelBase[SatfModelConfig]):
     * Hot users get what follows from their interactions in the dataset that is given to ``recommend``: it need not be the one that the model was
       fitted on, and its internal ids may differ.
     * Warm and cold users, and hot ones none of whose items the model knows, get the most popular items; the score is how often an item occurred.
-    * Items that are in no interaction of the fit are never recommended.
+    * Items that are in no interaction of the fit, or not in the dataset that is given to ``recommend``, are never recommended.
 
     After ``fit`` the model itself is in ``fitted``, a :class:`satf.Model` with the dataset's external item ids: ``fitted.save(path)`` writes the file
     that the program satf serves.
@@ -127,7 +127,7 @@ class SatfModel(FixedColdRecoModelMixin, ModelBase[SatfModelConfig]):
         if not has_history.any():
             return others
         ids = _item_ids(dataset)
-        only = sorted_item_ids_to_recommend
+        only = self._allowed(dataset, known, sorted_item_ids_to_recommend)
         table = model.recommend(
             user_ids[has_history],
             int(k),
@@ -137,7 +137,7 @@ class SatfModel(FixedColdRecoModelMixin, ModelBase[SatfModelConfig]):
                 "timestamp": rows[Columns.Datetime].to_numpy(),
             },
             filter_viewed=filter_viewed,
-            items_to_recommend=None if only is None else ids[only[known[only]]],
+            items_to_recommend=None if only is None else ids[only],
             output="table",
             threads=self.threads,
             progress=False,
@@ -162,7 +162,7 @@ class SatfModel(FixedColdRecoModelMixin, ModelBase[SatfModelConfig]):
         self, target_ids: _Ids, dataset: Dataset, k: int, sorted_item_ids_to_recommend: tp.Optional[_Ids]
     ) -> _Reco:
         model, known, ids = self._model(), self._known(dataset), _item_ids(dataset)
-        only = sorted_item_ids_to_recommend
+        only = self._allowed(dataset, known, sorted_item_ids_to_recommend)
         found = [self._recommend_cold(target_ids[~known[target_ids]], dataset, k, only)]
         asked = target_ids[known[target_ids]]
         for part in np.array_split(asked, -(-len(asked) // _TARGETS_AT_ONCE)) if len(asked) else []:
@@ -188,6 +188,12 @@ class SatfModel(FixedColdRecoModelMixin, ModelBase[SatfModelConfig]):
         """For every internal item id of a dataset whether the model knows the item."""
         places: _Ids = pandas.Index(self._model().items).get_indexer(dataset.item_id_map.external_ids)
         return places >= 0
+
+    def _allowed(self, dataset: Dataset, known: npt.NDArray[np.bool_], chosen: tp.Optional[_Ids]) -> tp.Optional[_Ids]:
+        """Internal ids of the items that may be recommended: those of a dataset, if it does not have all that the model knows."""
+        if chosen is not None:
+            return chosen[known[chosen]]
+        return None if known.sum() == self._model().num_items else np.flatnonzero(known)
 
     @staticmethod
     def _internal(dataset: Dataset, items: tp.Any) -> _Ids:

@@ -69,8 +69,8 @@ class SatfEstimator(BaseEstimator):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with ``deep`` also every key of the model that was given, as ``keys__NAME``."""
         parameters: dict[str, Any] = super().get_params(deep=False)
-        if deep:
-            parameters.update({_KEYS + name: value for name, value in (self.keys or {}).items()})
+        if deep and isinstance(self.keys, Mapping):
+            parameters.update({_KEYS + name: value for name, value in self.keys.items()})
         return parameters
 
     def set_params(self, **params: Any) -> SatfEstimator:
@@ -79,7 +79,7 @@ class SatfEstimator(BaseEstimator):
         super().set_params(**plain)
         keys = {name[len(_KEYS) :]: value for name, value in params.items() if name.startswith(_KEYS)}
         if keys:
-            self.keys = {**(self.keys or {}), **keys}
+            self.keys = {**self._keys(), **keys}
         return self
 
     def fit(self, X: Any, y: Any = None) -> SatfEstimator:
@@ -94,7 +94,7 @@ class SatfEstimator(BaseEstimator):
             keep_histories=False,
             threads=self.threads,
             progress=False,
-            **dict(self.keys or {}),
+            **self._keys(),
         )
         self.log_, self.model_ = log, model
         return self
@@ -125,6 +125,11 @@ class SatfEstimator(BaseEstimator):
             options.setdefault("log", self.log_)
         return self.model_.recommend(users, self.k if k is None else k, **options)
 
+    def _keys(self) -> dict[str, Any]:
+        if self.keys is not None and not isinstance(self.keys, Mapping):
+            raise satf.ConfigError(f"keys={self.keys!r}: expected a dict of the model's keys")
+        return dict(self.keys or {})
+
     def _events(self, log: satf.Log) -> tuple[list[list[Any]], list[Any]]:
         """Histories and targets: every event of a log that can be scored."""
         known = set(self.model_.items)
@@ -144,7 +149,8 @@ class SatfEstimator(BaseEstimator):
     def _read(self, X: Any, reset: bool) -> satf.Log:
         if isinstance(X, satf.Log):
             return X
-        if hasattr(X, "columns") or isinstance(X, Mapping):
+        # Some sparse matrices look like dicts. They are refused below, in the words of scikit-learn.
+        if not hasattr(X, "tocsr") and (hasattr(X, "columns") or isinstance(X, Mapping)):
             return satf.read_log(X, columns=self.columns, threads=self.threads, progress=False)
         # Ids are integers or strings, and times may be either: types are kept.
         array = check_array(X, dtype=None, estimator=self, input_name="X")
