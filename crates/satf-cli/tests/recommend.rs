@@ -538,7 +538,7 @@ fn a_first_row_that_may_be_a_header_is_told_of() {
     // A header that is one beyond doubt needs no word.
     for header in ["user_id,item_id", "user,item", "User;Item ID"] {
         let content = format!("{header}\nann{}tent\n", if header.contains(';') { ';' } else { ',' });
-        let outcome = shop.run(&["--histories", &shop.file("sure.csv", &content)]);
+        let outcome = shop.run(&["--histories", &shop.file("sure.csv", &content), "--order-is-time"]);
         assert_eq!(
             (outcome.stderr.clone().as_str(), users(outcome)),
             ("", vec!["ann".to_owned()]),
