@@ -165,9 +165,8 @@ impl Place {
     fn pass(&mut self, text: &[u8], delimiter: u8) -> Option<usize> {
         for (at, &byte) in text.iter().enumerate() {
             *self = match (*self, byte) {
-                (Place::Begin, b'"') | (Place::AfterQuote, b'"') => Place::Quoted,
                 (Place::Quoted, b'"') => Place::AfterQuote,
-                (Place::Quoted, _) => Place::Quoted,
+                (Place::Quoted, _) | (Place::Begin | Place::AfterQuote, b'"') => Place::Quoted,
                 (_, byte) if byte == delimiter => Place::Begin,
                 (Place::AfterQuote, _) => return Some(at),
                 _ => Place::Plain,
