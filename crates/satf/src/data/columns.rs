@@ -1,5 +1,7 @@
 //! Which column is the user, which the item, which the time: by the names people give them.
 
+mod of_lists;
+
 use std::fmt;
 use std::path::Path;
 
@@ -53,13 +55,6 @@ const TIME_NAMES: &[&str] = &[
 /// A column of the first name holds histories whatever else is there; those of the others if no column holds items.
 const HISTORY_NAMES: &[&str] =
     &["history", "items", "itemids", "itemlist", "itemidlist", "itemsequence", "sequence"];
-
-/// Columns of lists of recommendations: whole lists where no column holds items, what orders a list, which event it is for.
-const LIST_NAMES: &[&str] =
-    &["items", "itemids", "itemlist", "itemidlist", "recommendations", "recommended", "list"];
-const RANK_NAMES: &[&str] = &["rank", "position"];
-const SCORE_NAMES: &[&str] = &["score", "prediction"];
-const EVENT_NAME: &str = "eventid";
 
 /// What is looked for in a file.
 #[derive(Clone, Debug)]
@@ -165,7 +160,7 @@ impl Role {
             Role::Item => ITEM_NAMES,
             Role::Time => TIME_NAMES,
             Role::History => HISTORY_NAMES,
-            Role::Rank => RANK_NAMES,
+            Role::Rank => of_lists::RANK_NAMES,
         }
     }
 }
@@ -299,12 +294,12 @@ pub(super) fn normalized(name: &str) -> String {
 /// columns has no time that could tell it from a header, and words such as `book` or `u` are ids as well: it is a header if it
 /// names a user and an item, or holds a name that no id is likely to have, such as `user_id`.
 fn is_header(names: &[String], wanted: &Wanted<'_>) -> bool {
-    if let Some(told) = wanted.options.header {
-        return told;
-    }
     if wanted.is_lists() {
         // Nothing but their names tells ranks, scores and times apart.
         return true;
+    }
+    if let Some(told) = wanted.options.header {
+        return told;
     }
     if names.iter().any(|name| time::looks_like_time(name.as_bytes())) {
         return false;
@@ -372,7 +367,7 @@ pub fn choose_columns(
 /// Two columns, none of them a time, are a user and an item in order of time. Histories need no times.
 pub(super) fn choose(path: &Path, names: &[String], wanted: &Wanted<'_>) -> Result<Chosen, DataError> {
     if wanted.is_lists() {
-        return choose_list(path, names, wanted);
+        return of_lists::choose(path, names, wanted);
     }
     let options = &wanted.options;
     let history = wanted.history(path, names)?;
@@ -387,38 +382,6 @@ pub(super) fn choose(path: &Path, names: &[String], wanted: &Wanted<'_>) -> Resu
     let has_times = !options.order_is_time && (is_there || !may_lack_times);
     let time = has_times.then(|| required(path, names, wanted, Role::Time)).transpose()?;
     Chosen::rows(user, item, time).apart(path, names)
-}
-
-/// Chooses the columns of lists. An event says all about whom a list is for; else it is for a user, at a time if there is one.
-fn choose_list(path: &Path, names: &[String], wanted: &Wanted<'_>) -> Result<Chosen, DataError> {
-    let options = &wanted.options;
-    let at = |common: &[&str]| {
-        let found =
-            common.iter().find_map(|common| names.iter().position(|name| normalized(name) == *common));
-        found.filter(|_| options.header != Some(false))
-    };
-    let event = at(&[EVENT_NAME]).filter(|_| options.user_column.is_none());
-    let user = match event {
-        Some(event) => not_repeated(path, names, event, Role::User)?,
-        None => required(path, names, wanted, Role::User)?,
-    };
-    let has_items = options.item_column.is_some() || common(names, Role::Item).is_some();
-    let whole = at(LIST_NAMES).filter(|_| !has_items);
-    let item = match whole {
-        Some(list) => not_repeated(path, names, list, Role::Item)?,
-        None => required(path, names, wanted, Role::Item)?,
-    };
-    let has_time = options.time_column.is_some() || common(names, Role::Time).is_some();
-    let time = (event.is_none() && has_time && !options.order_is_time)
-        .then(|| required(path, names, wanted, Role::Time))
-        .transpose()?;
-    let by = [(RANK_NAMES, OrderBy::Rank), (SCORE_NAMES, OrderBy::Score)];
-    let order = by.into_iter().find_map(|(names, by)| Some((at(names)?, by))).filter(|_| whole.is_none());
-    if let Some((at, _)) = order {
-        not_repeated(path, names, at, Role::Rank)?;
-    }
-    Chosen { user, item, time, is_whole: whole.is_some(), order, is_event: event.is_some() }
-        .apart(path, names)
 }
 
 /// Chooses among `count` columns without names: those asked for by number, else the usual order.
