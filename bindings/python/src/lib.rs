@@ -4,7 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `work` | threads, a pool per process, requests to stop, progress, panics |
-//! | `failure` | errors of the library as exceptions of the package |
+//! | `failure`, `talk` | errors and warnings of the library as those of the package |
 //! | `plain` | values of Python as JSON and back |
 //! | `columns` | NumPy arrays and Python lists as Arrow columns |
 //! | `log` | a log from frames, columns and files |
@@ -14,6 +14,9 @@
 //! | `training_set` | what a model of one's own learns from |
 //! | `experiment`, `own_model`, `run`, `comparison`, `search`, `order` | experiments |
 //! | `command_line` | the program `satf` |
+
+#![allow(clippy::needless_pass_by_value, reason = "arguments from Python come by value")]
+#![allow(clippy::too_many_arguments, reason = "they are those of functions of Python")]
 
 use pyo3::prelude::*;
 
@@ -33,6 +36,7 @@ mod recommending;
 mod run;
 mod search;
 mod table;
+mod talk;
 mod training_set;
 mod work;
 

@@ -1,6 +1,8 @@
 //! A log, from wherever its events are.
 
+use std::fmt::Display;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{
@@ -19,7 +21,7 @@ use serde::Deserialize;
 
 use crate::columns::batch_of;
 use crate::failure::{Failure, Kind};
-use crate::plain::{to_json, to_python};
+use crate::plain::{parse, to_json, to_python};
 use crate::table::{Table, id_column};
 use crate::work::{Watch, Work, run};
 
@@ -49,33 +51,28 @@ pub(crate) fn read_options(options: Option<&Bound<'_, PyDict>>) -> PyResult<Read
     let wrong = |message: String| Failure::new(Kind::Config, message);
     let reading: Reading =
         serde_json::from_value(to_json(options.as_any())?).map_err(|error| wrong(error.to_string()))?;
-    fn choice<T: std::str::FromStr<Err: std::fmt::Display>>(
-        name: &str,
-        text: Option<&String>,
-    ) -> Result<Option<T>, Failure> {
-        let parse = |text: &String| {
-            text.parse::<T>().map_err(|error| Failure::new(Kind::Config, format!("{name}: {error}")))
-        };
-        text.map(parse).transpose()
-    }
     let delimiter = match reading.delimiter.as_deref().map(str::as_bytes) {
         None => None,
         Some([byte]) => Some(*byte),
         Some(_) => return Err(wrong("delimiter: expected one character of ASCII".to_owned()).into()),
     };
     Ok(ReadOptions {
-        format: choice("format", reading.format.as_ref())?,
+        format: choice("format", reading.format.as_deref())?,
         user_column: reading.user,
         item_column: reading.item,
         time_column: reading.time,
         header: reading.header,
         delimiter,
-        time_unit: choice("time_unit", reading.time_unit.as_ref())?.unwrap_or_default(),
+        time_unit: choice("time_unit", reading.time_unit.as_deref())?.unwrap_or_default(),
         order_is_time: reading.order_is_time,
-        user_type: choice::<IdType>("user_type", reading.user_type.as_ref())?.unwrap_or_default(),
-        item_type: choice::<IdType>("item_type", reading.item_type.as_ref())?.unwrap_or_default(),
+        user_type: choice::<IdType>("user_type", reading.user_type.as_deref())?.unwrap_or_default(),
+        item_type: choice::<IdType>("item_type", reading.item_type.as_deref())?.unwrap_or_default(),
         skip_bad_rows: reading.skip_bad_rows,
     })
+}
+
+fn choice<T: FromStr<Err: Display>>(name: &str, text: Option<&str>) -> Result<Option<T>, Failure> {
+    text.map(|text| parse(name, text)).transpose()
 }
 
 /// Events of users, items and times.

@@ -46,6 +46,9 @@ pub(crate) fn models(py: Python<'_>) -> PyResult<Py<PyAny>> {
     from_json(py, &Value::Array(registry.models().iter().map(entry).collect()))
 }
 
+/// An id of a request that a model does not know, and the list it stands in.
+type UnknownId = (String, Py<PyAny>);
+
 /// A fitted model with its catalogue.
 #[pyclass(frozen, name = "Model", module = "satf._satf")]
 pub(crate) struct Model {
@@ -240,7 +243,7 @@ impl Model {
         histories: &Histories,
         request: &Bound<'_, PyDict>,
         work: Option<&Work>,
-    ) -> PyResult<(Table, Vec<(String, Py<PyAny>)>)> {
+    ) -> PyResult<(Table, Vec<UnknownId>)> {
         let request = request_of(request)?;
         let prepared = self.model.prepare(&request).map_err(Failure::from)?;
         let unknown = prepared.unknown().iter().map(|unknown| {

@@ -13,7 +13,6 @@ use crate::work::{Work, run};
 /// Whether order helps to predict on this log.
 #[pyfunction]
 #[pyo3(signature = (log, test, repetitions, most_events, seed, leave_one_out, work=None))]
-#[allow(clippy::too_many_arguments, reason = "they are those of the function of Python")]
 pub(crate) fn order_matters(
     py: Python<'_>,
     log: &Log,

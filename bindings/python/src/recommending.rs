@@ -39,8 +39,7 @@ pub(crate) fn request_of(asked: &Bound<'_, PyDict>) -> PyResult<Request> {
         ..Request::default()
     };
     let boosts = asked.get_item("boost")?.filter(|boosts| !boosts.is_none());
-    for (item, boost) in boosts.map(|boosts| boosts.cast_into::<PyDict>()).transpose()?.into_iter().flatten()
-    {
+    for (item, boost) in boosts.map(Bound::cast_into::<PyDict>).transpose()?.into_iter().flatten() {
         let item = to_id(&item)?;
         let text = boost.str()?.to_string();
         match Boost::parse(&text) {

@@ -1,6 +1,6 @@
 //! The search for a model's best configuration.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -64,7 +64,9 @@ fn space_of(
 ) -> Result<Space, Failure> {
     Ok(match asked {
         None => Space::named(entry, None)?,
-        Some(Value::String(path)) if path.ends_with(".toml") => Space::read(path.as_ref(), watch)?,
+        Some(Value::String(path)) if Path::new(path).extension().is_some_and(|ending| ending == "toml") => {
+            Space::read(path.as_ref(), watch)?
+        }
         Some(Value::String(name)) => Space::named(entry, Some(name))?,
         Some(table) => {
             let table = toml::Table::try_from(table)
@@ -79,7 +81,7 @@ fn searched(
     protocol: &Protocol,
     asked: &Asked,
     keys: toml::Table,
-    folder: &std::path::Path,
+    folder: &Path,
     watch: &Watch,
 ) -> Result<Value, Failure> {
     let entry = registry().find(&asked.model)?;

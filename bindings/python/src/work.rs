@@ -14,6 +14,7 @@ use satf::models::TrainingMonitor;
 use satf::monitor::Monitor;
 
 use crate::failure::{Failure, Kind, hear_panics};
+use crate::talk::{hear_warnings, tell};
 
 /// How long Ctrl-C waits to be heard, at most.
 const TICK: Duration = Duration::from_millis(50);
@@ -86,6 +87,7 @@ pub(crate) fn run<T: Send>(
     task: impl FnOnce(&Watch) -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
     hear_panics();
+    hear_warnings();
     let pool = Pools::of_process().take(work.and_then(|work| work.threads))?;
     let watch = Watch::default();
     let progress = work.and_then(|work| work.progress.as_ref());
@@ -122,7 +124,9 @@ pub(crate) fn run<T: Send>(
             }
         })
     });
-    Ok(outcome?)
+    let outcome = outcome?;
+    tell(py)?;
+    Ok(outcome)
 }
 
 /// Hears signals and shows progress.

@@ -239,3 +239,19 @@ def test_no_column_is_copied() -> None:
     before = pyarrow.total_allocated_bytes()
     assert len(satf.read_log(frame)) == rows
     assert pyarrow.total_allocated_bytes() == before
+
+
+def test_pandas_works_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("satf._data", "satf._frames"):
+        monkeypatch.setattr(f"{module}.is_installed", lambda name: name != "pyarrow")
+    moments = pandas.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04", "2024-01-05", "2024-01-06"])
+    for times in (TIMES, moments, moments.tz_localize("UTC")):
+        frame = pandas.DataFrame({"user_id": USERS, "item_id": ITEMS, "timestamp": times})
+        log = satf.read_log(frame)
+        assert len(log) == 6 and log.to_frame()["item_id"].tolist() == ITEMS
+        assert str(log.to_frame()["timestamp"].dtype).startswith("datetime64")
+    lists = satf.fit(frame, "transitions").recommend([["tent"]], explain=True)
+    assert list(lists.columns) == ["user_id", "item_id", "score", "rank", "shares", "base", "boost"]
+    assert lists["shares"].iloc[0][0]["item_id"] == "tent" and str(lists["score"].dtype) == "float32"
+    with pytest.raises(satf.DataError, match="row 2, column"):
+        satf.read_log(pandas.DataFrame({"user_id": [1, 2], "item_id": ["a", None], "timestamp": [1, 2]}))

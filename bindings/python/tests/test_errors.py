@@ -173,3 +173,8 @@ def test_a_stream_that_fails_is_a_data_error() -> None:
 
     with pytest.raises(satf.DataError, match="the connection broke"):
         satf.fit(pyarrow.RecordBatchReader.from_batches(schema, batches()))
+
+
+def test_what_the_library_warns_of_is_a_warning() -> None:
+    with pytest.warns(satf.SatfWarning, match="rank = 50 is more than this log has"):
+        satf.fit(ROWS, "pure-svd", rank=50)

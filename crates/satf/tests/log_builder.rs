@@ -19,8 +19,8 @@ use logs::{
 };
 use proptest::prelude::*;
 use satf::data::{
-    DataError, EventTime, Format, IdType, LogBuilder, LogFormat, Position, ReadOptions, TimeUnit, read_log,
-    write_log,
+    DataError, EventTime, Format, IdType, LogBuilder, LogFormat, Position, ReadOptions, Role, TimeUnit,
+    choose_columns, read_log, write_log,
 };
 use satf::interactions::{Clock, Interactions, OwnedHistory, OwnedId, Timestamp};
 
@@ -294,6 +294,42 @@ fn bad_rows_of_batches_are_errors_with_batch_row_and_column_or_are_counted() {
     assert!(report.skipped_messages[1].contains("batch 2, row 2"), "{:?}", report.skipped_messages);
     let error = builder.add_batch(&table(&nulls, &good, &times)).unwrap_err();
     assert!(matches!(error, DataError::TooManyBadRows { allowed: 2, .. }), "{error}");
+}
+
+#[test]
+fn rows_of_a_table_are_numbered_through_its_parts() {
+    let times: ArrayRef = Arc::new(Int64Array::from(vec![10, 11]));
+    let good: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let nulls: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
+    let mut builder = LogBuilder::new();
+    builder.add_part("the frame", &table(&good, &good, &times)).unwrap();
+    builder.add_part("the frame", &table(&good, &good, &times)).unwrap();
+    let error = builder.add_part("the frame", &table(&good, &nulls, &times)).unwrap_err();
+    assert!(error.to_string().starts_with("the frame, row 6, column \"item\": expected"), "{error}");
+    let whole =
+        of_batches(&[table(&good, &good, &times), table(&good, &good, &times)], &ReadOptions::default());
+    let mut again = LogBuilder::new();
+    for _ in 0..2 {
+        again.add_part("the frame", &table(&good, &good, &times)).unwrap();
+    }
+    assert_eq!(again.finish().unwrap(), whole.unwrap());
+}
+
+#[test]
+fn columns_are_chosen_before_anything_is_read() {
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let chosen = choose_columns(
+        "table",
+        &names(&["weight", "item_num", "datetime", "user_num"]),
+        &ReadOptions::default(),
+    );
+    assert_eq!(chosen.unwrap(), [(Role::User, 3), (Role::Item, 1), (Role::Time, 2)]);
+    let ordered = ReadOptions { order_is_time: true, ..ReadOptions::default() };
+    let chosen = choose_columns("table", &names(&["user", "item", "date"]), &ordered);
+    assert_eq!(chosen.unwrap(), [(Role::User, 0), (Role::Item, 1)]);
+    let error =
+        choose_columns("table", &names(&["user", "item", "price"]), &ReadOptions::default()).unwrap_err();
+    assert!(error.to_string().starts_with("table: cannot tell which column is the time"), "{error}");
 }
 
 #[test]

@@ -130,6 +130,14 @@ fn every_model_gives_the_same_lists_in_every_way() {
                     std::fs::read(&path).unwrap() == std::fs::read(&again).unwrap(),
                     "{case}: other bytes"
                 );
+                // In memory, wherever the bytes lie.
+                let bytes = model.to_bytes().unwrap();
+                assert!(bytes == std::fs::read(&path).unwrap(), "{case}: other bytes in memory");
+                let read = Model::from_bytes("bytes", bytes, &Registry::default()).unwrap();
+                assert_eq!(lists(&read, &Filters::default()), batch, "{case}: from bytes");
+                if let Some((factors, columns)) = read.recommender().item_factors() {
+                    assert_eq!(factors.len(), columns * ITEMS as usize, "{case}");
+                }
                 // What is alike, and why.
                 for item in (0..ITEMS).map(ItemIndex) {
                     let similar = model.similar_items_indexed(item, 5);
@@ -315,6 +323,22 @@ fn what_was_learned_is_kept_and_files_from_before_tell_what_they_can() {
     let unknown = ["distance_decay", "target_power", "together", "trend"];
     assert!(unknown.iter().all(|key| learned[*key].is_none()), "{learned:?}");
     assert!(learned["recency_decay"] == Some(1.0) && learned["basket_order"] == Some(0.0), "{learned:?}");
+}
+
+#[test]
+fn bytes_that_are_no_model_are_refused() {
+    let histories = histories(true);
+    let entry = Registry::default().find("transitions").unwrap();
+    let good = train(&entry, &histories).to_bytes().unwrap();
+    let read = |bytes: &[u8]| {
+        Model::from_bytes("what came", bytes.to_vec(), &Registry::default()).err().unwrap().to_string()
+    };
+    for length in [0, 7, 100, 101, good.len() / 2, good.len() - 1] {
+        assert!(read(&good[..length]).starts_with("what came: "), "{length}");
+    }
+    let mut changed = good.clone();
+    *changed.last_mut().unwrap() ^= 1;
+    assert!(read(&changed).contains("checksum"));
 }
 
 #[test]

@@ -142,6 +142,21 @@ proptest! {
 }
 
 #[test]
+fn the_parts_of_a_split_are_logs_that_make_the_whole() {
+    let rows = [(0, 0, 0), (0, 1, 1), (1, 0, 2), (1, 1, 8), (0, 2, 9), (1, 2, 10)];
+    let log = log(&rows, Clock::Calendar);
+    let split = Split::new(Timeline::new(&log, TiePolicy::File, 0), scheme("1day", "1day")).unwrap();
+    let parts = split.logs();
+    assert_eq!(parts.each_ref().map(Interactions::len), split.rows());
+    assert_eq!(split.rows(), [4, 1, 1]);
+    let days: Vec<i64> =
+        parts.iter().flat_map(|part| part.rows()).map(|row| row.time.0 / 1_000_000 / DAY).collect();
+    assert_eq!(days, [0, 1, 2, 8, 9, 10]);
+    // The catalogue of a part is its own.
+    assert_eq!((parts[0].items().len(), parts[2].users().len()), (2, 1));
+}
+
+#[test]
 fn impossible_splits_say_why() {
     let rows = [(0, 0, 0), (0, 1, 1), (1, 0, 2), (1, 1, 3), (0, 2, 10)];
     let calendar = log(&rows, Clock::Calendar);
