@@ -14,10 +14,10 @@ again on training and validation set together and asked for a list per event of 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -79,6 +79,8 @@ def work(arguments: argparse.Namespace) -> None:
     """In the environment of a package: train, recommend, write lists and seconds."""
     problem = Problem(arguments.problem)
     contestant = CONTESTANTS[arguments.worker]()
+    for module in contestant.modules:
+        importlib.import_module(module)
     began = time.perf_counter()
     contestant.fit(problem, **json.loads(arguments.configuration))
     trained = time.perf_counter()
@@ -88,11 +90,17 @@ def work(arguments: argparse.Namespace) -> None:
     report = {
         "train": trained - began,
         "recommend": done - trained,
-        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak": peak_memory(),
         "version": version(contestant.package),
         "python": platform.python_version(),
     }
     print(json.dumps(report))
+
+
+def peak_memory() -> float:
+    """The most memory that this process had, in MiB. (What getrusage says is at least that of the parent.)"""
+    status = Path("/proc/self/status").read_text()
+    return float(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def run(name: str, python: str, problem: Path, configuration: dict[str, Any], folder: Path) -> dict[str, Any]:
