@@ -87,7 +87,7 @@ class Satf:
 
 class SatfEase(Satf):
     model = "ease"
-    grid = product(regularization=[50.0, 150.0, 500.0, 1500.0, 5000.0])
+    grid = product(regularization=[50.0, 200.0, 800.0, 3000.0])
 
 
 class Implicit:
@@ -133,7 +133,7 @@ class ImplicitTfidf(ImplicitItemItem):
 class RecToolsEase:
     package = "rectools"
     modules = ["pandas", "rectools.dataset", "rectools.models"]
-    grid = product(regularization=[50.0, 150.0, 500.0, 1500.0, 5000.0])
+    grid = product(regularization=[50.0, 200.0, 800.0, 3000.0])
 
     def dataset(self, users: Any, items: Any, num_items: int) -> Any:
         import pandas as pd
@@ -161,7 +161,7 @@ class RecToolsEase:
 class LensKitItemKnn:
     package = "lenskit"
     modules = ["lenskit.batch", "lenskit.data", "lenskit.knn", "lenskit.operations", "lenskit.pipeline", "pandas"]
-    grid = product(max_nbrs=[10, 20, 50, 100])
+    grid = product(max_nbrs=[20, 50, 100])
 
     def fit(self, problem: Problem, **options: Any) -> None:
         import pandas as pd
