@@ -3,6 +3,7 @@
 A contestant is imported only in the environment of its own package. It has
 
 * ``grid``: the configurations that are tried on the validation set;
+* ``modules``: what is imported before anything is timed;
 * ``fit(problem, **configuration)``, which is timed as training;
 * ``recommend(problem, k)``, which is timed too and gives one row of items per history, best first, -1 where there are fewer.
 """
@@ -67,6 +68,7 @@ def rows(owners: Any, items: Any, count: int, k: int) -> Any:
 
 class Satf:
     package = "satf"
+    modules = ["satf"]
     model = "d-satf"
     grid: list[dict[str, Any]] = [{}]
 
@@ -85,11 +87,12 @@ class Satf:
 
 class SatfEase(Satf):
     model = "ease"
-    grid = product(regularization=[50.0, 150.0, 500.0, 1500.0, 5000.0])
+    grid = product(regularization=[50.0, 200.0, 800.0, 3000.0])
 
 
 class Implicit:
     package = "implicit"
+    modules = ["implicit.als", "implicit.nearest_neighbours", "scipy.sparse"]
 
     def recommend(self, problem: Problem, k: int) -> Any:
         return self.model.recommend(np.arange(len(problem)), problem.history_matrix(), N=k, **self.asked)[0]  # type: ignore[attr-defined]
@@ -129,7 +132,8 @@ class ImplicitTfidf(ImplicitItemItem):
 
 class RecToolsEase:
     package = "rectools"
-    grid = product(regularization=[50.0, 150.0, 500.0, 1500.0, 5000.0])
+    modules = ["pandas", "rectools.dataset", "rectools.models"]
+    grid = product(regularization=[50.0, 200.0, 800.0, 3000.0])
 
     def dataset(self, users: Any, items: Any, num_items: int) -> Any:
         import pandas as pd
@@ -147,15 +151,17 @@ class RecToolsEase:
         self.model = EASEModel(**options).fit(self.dataset(problem.users, problem.items, problem.num_items))
 
     def recommend(self, problem: Problem, k: int) -> Any:
-        owners = np.repeat(np.arange(len(problem)), np.diff(problem.indptr))
-        dataset = self.dataset(owners, problem.indices, problem.num_items)
+        # One more user, who is not asked for, has the last item: the matrix of a dataset is as wide as its highest item.
+        owners = np.append(np.repeat(np.arange(len(problem)), np.diff(problem.indptr)), len(problem))
+        dataset = self.dataset(owners, np.append(problem.indices, problem.num_items - 1), problem.num_items)
         table = self.model.recommend(np.arange(len(problem)), dataset, k=k, filter_viewed=True)
         return rows(table["user_id"], table["item_id"], len(problem), k)
 
 
 class LensKitItemKnn:
     package = "lenskit"
-    grid = product(max_nbrs=[10, 20, 50, 100])
+    modules = ["lenskit.batch", "lenskit.data", "lenskit.knn", "lenskit.operations", "lenskit.pipeline", "pandas"]
+    grid = product(max_nbrs=[20, 50, 100])
 
     def fit(self, problem: Problem, **options: Any) -> None:
         import pandas as pd
@@ -163,8 +169,7 @@ class LensKitItemKnn:
         from lenskit.knn import ItemKNNScorer
         from lenskit.pipeline import topn_pipeline
 
-        # Ids from 1, because 0 is no id everywhere.
-        events = pd.DataFrame({"user_id": problem.users + 1, "item_id": problem.items + 1}).drop_duplicates()
+        events = pd.DataFrame({"user_id": problem.users, "item_id": problem.items}).drop_duplicates()
         self.pipeline = topn_pipeline(ItemKNNScorer(feedback="implicit", **options))
         self.pipeline.train(from_interactions_df(events))
 
@@ -172,12 +177,11 @@ class LensKitItemKnn:
         from lenskit.data import ItemList, RecQuery
         from lenskit.operations import recommend
 
-        name = "history_items" if "history_items" in RecQuery.__dataclass_fields__ else "user_items"
         lists = np.full((len(problem), k), -1, dtype=np.int64)
         for event in range(len(problem)):
-            query = RecQuery(**{name: ItemList(np.unique(problem.history(event)) + 1)})
+            query = RecQuery(history_items=ItemList(np.unique(problem.history(event))))
             found = recommend(self.pipeline, query, k).ids()
-            lists[event, : len(found)] = np.asarray(found) - 1
+            lists[event, : len(found)] = np.asarray(found)
         return lists
 
 

@@ -215,7 +215,7 @@ class SatfRecommender(RecommenderBase):
     def _known(self) -> npt.NDArray[np.bool_]:
         """Which columns the model knows: those in which something was."""
         known = np.zeros(self.num_items, dtype=bool)
-        known[self._model().items] = True
+        known[np.asarray(self._model().items, dtype=np.int64)] = True
         return known
 
     def _chosen(self, filter_items: Any, items: Any) -> npt.NDArray[np.int64]:

@@ -6,8 +6,8 @@
 >>> pipeline.train(dataset)  # doctest: +SKIP
 """
 
-# mypy: disable-error-code="misc, import-untyped, import-not-found, no-any-return, unused-ignore"
-# pyright: reportMissingImports=false, reportMissingTypeStubs=false
+# mypy: disable-error-code="misc, call-arg, import-untyped, import-not-found, no-any-return, unused-ignore"
+# pyright: reportMissingImports=false, reportMissingTypeStubs=false, reportGeneralTypeIssues=false, reportCallIssue=false
 
 from __future__ import annotations
 

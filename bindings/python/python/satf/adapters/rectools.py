@@ -5,8 +5,8 @@
 >>> model.recommend(users, dataset, k=10, filter_viewed=True)  # doctest: +SKIP
 """
 
-# mypy: disable-error-code="misc, import-untyped, import-not-found, unused-ignore"
-# pyright: reportMissingImports=false, reportMissingTypeStubs=false, reportIncompatibleMethodOverride=false
+# mypy: disable-error-code="misc, import-untyped, import-not-found, no-any-return, unused-ignore"
+# pyright: reportMissingImports=false, reportMissingTypeStubs=false, reportIncompatibleMethodOverride=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
