@@ -151,8 +151,8 @@ fn each_written(text: &str, take: &mut dyn FnMut(Id<'_>)) -> Result<(), Box<Faul
 }
 
 /// What is wrong with a list within a ranking.
-pub(super) fn no_basket(place: usize) -> Box<Fault> {
-    Box::new(Fault::of_line(format!("a list at place {place} of the list"), "the id of an item"))
+pub(super) fn no_basket(place: usize) -> Fault {
+    Fault::of_line(format!("a list at place {place} of the list"), "the id of an item")
 }
 
 /// A history as `RecBole` has it: ids between spaces.
@@ -196,7 +196,7 @@ impl IdList for JsonList<'_> {
         for (at, entry) in self.0.iter().enumerate() {
             match entry {
                 JsonEntry::One(id) => take(id.as_id()),
-                JsonEntry::Together(_) => return Err(no_basket(at + 1)),
+                JsonEntry::Together(_) => return Err(Box::new(no_basket(at + 1))),
             }
         }
         Ok(())

@@ -36,7 +36,8 @@ pub struct Lists {
     /// Users, and ids of events.
     pub(crate) users: Ids,
     pub(crate) items: Ids,
-    lists: Vec<List>,
+    /// Whom each list is for, and where its items stand.
+    spans: Vec<List>,
     /// The items of all lists, one list after the other, as indices of `items`.
     ranked: Vec<u32>,
 }
@@ -85,22 +86,22 @@ impl Lists {
 
     /// How many lists there are.
     pub fn len(&self) -> usize {
-        self.lists.len()
+        self.spans.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.lists.is_empty()
+        self.spans.is_empty()
     }
 
     /// Whom a list is for.
     pub(crate) fn whom(&self, list: usize) -> Whom {
-        self.lists[list].whom
+        self.spans[list].whom
     }
 
     /// The items of a list, best first, as indices of [`Lists::items`].
     pub(crate) fn ranked(&self, list: usize) -> &[u32] {
-        let List { start, end, .. } = self.lists[list];
+        let List { start, end, .. } = self.spans[list];
         &self.ranked[start..end]
     }
 }
@@ -213,7 +214,7 @@ impl ListsBuilder {
     /// other.
     pub fn add_batch(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
         let path = Path::new(BATCHES);
-        self.source = path.to_owned();
+        path.clone_into(&mut self.source);
         self.batches = self.batches.saturating_add(1);
         let (chosen, columns) = arrow::choose(path, batch.schema_ref(), &Wanted::lists(&self.options))?;
         let column = |at| arrow::column(path, batch, at);
@@ -333,7 +334,7 @@ impl ListsBuilder {
         for list in &mut self.lists {
             list.whom = ranked_whom(list.whom);
         }
-        let mut lists = Lists { users, items, lists: self.lists, ranked: self.ranked };
+        let mut lists = Lists { users, items, spans: self.lists, ranked: self.ranked };
         self.rows.into_lists(ranked_whom, &item_ranks, &self.source, &mut lists)?;
         Ok(lists)
     }

@@ -90,7 +90,7 @@ fn add(rows: &[RankedRow], lists: &mut Lists) {
     let start = lists.ranked.len();
     lists.ranked.extend(rows.iter().map(|row| row.item));
     let whom = rows[0].whom;
-    lists.lists.push(List { whom, start, end: lists.ranked.len() });
+    lists.spans.push(List { whom, start, end: lists.ranked.len() });
 }
 
 /// The order of two ids as a catalogue has it: integers as numbers, others as texts.

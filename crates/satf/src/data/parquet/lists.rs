@@ -94,7 +94,7 @@ impl IdList for RowList<'_> {
             let place = at - self.start + 1;
             match self.elements {
                 Elements::Ids(ids) => with_id(ids, at, place, &mut *take)?,
-                Elements::Baskets(_) => return Err(no_basket(place)),
+                Elements::Baskets(_) => return Err(Box::new(no_basket(place))),
             }
         }
         Ok(())
