@@ -167,7 +167,9 @@ fn in_whole_batches(ids: &EventIds, wanted: &[Vec<OwnedId>]) -> Lists {
         Arc::new(StringArray::from_iter_values((0..wanted.len()).map(|place| ids.id(place))));
     let mut lists = ListBuilder::new(Int64Builder::new());
     for list in wanted {
-        list.iter().for_each(|item| lists.values().append_value(item.to_string().parse().unwrap()));
+        for item in list {
+            lists.values().append_value(item.to_string().parse().unwrap());
+        }
         lists.append(true);
     }
     let lists: ArrayRef = Arc::new(lists.finish());

@@ -149,8 +149,10 @@ fn of_saved(label: &str, path: &Path, model: &Model, judged: JudgedModel, second
         (catalog.unknown_histories, "events without any item that it knows, which are misses"),
     ];
     let told = told.into_iter().filter(|(count, _)| *count > 0);
-    let notes: String =
-        told.map(|(count, what)| format!("{label}: {} {what}\n", table::count(count))).collect();
+    let notes: String = told
+        .map(|(count, what)| format!("{label}: {} {what}\n", table::count(count)))
+        .collect::<Vec<_>>()
+        .concat();
     Judged { label: label.to_owned(), evaluation, seconds: [None, Some(seconds)], report, notes }
 }
 

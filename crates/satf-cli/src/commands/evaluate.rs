@@ -184,7 +184,7 @@ fn evaluate(
         outcomes.push(outcome);
     }
     terminal.finish();
-    tell(arguments, &cut, export.as_ref(), &outcomes, reports)?;
+    tell(arguments, &cut, export.as_ref(), &outcomes, &reports)?;
     Failure::end(outcomes.into_iter().filter_map(Result::err).collect(), several)
 }
 
@@ -194,7 +194,7 @@ fn tell(
     cut: &Cut<'_>,
     export: Option<&Export>,
     outcomes: &[Result<Judged, Failure>],
-    reports: Vec<Value>,
+    reports: &[Value],
 ) -> anyhow::Result<()> {
     if arguments.json {
         let mut printed = json!({ "runs": reports });
