@@ -160,6 +160,17 @@ impl Model {
         Ok(self.catalog().find(to_id(item)?.as_id()))
     }
 
+    /// What it is, what it learned from, what it found: `inspect` without its arrays.
+    fn describe(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        to_python(
+            py,
+            &json!({
+                "manifest": self.model.manifest(), "learned": self.model.learned(), "user_data": self.model.user_data(),
+                "memory_bytes": self.model.recommender().memory_bytes(),
+            }),
+        )
+    }
+
     /// What `satf inspect` shows.
     fn inspect(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let tensors: Vec<Value> = self

@@ -209,7 +209,9 @@ def test_users_are_asked_for_by_id_or_with_a_log(tmp_path: Path) -> None:
     assert list(known["user_id"].unique()) == [2, 3]
     assert list(known["item_id"]) == list(model.recommend([["tent", "stove"], ["mug", "stove"]])["item_id"])
     assert list(model.recommend()["user_id"].unique()) == [1, 2, 3]
-    assert model.recommend(pandas.Series([2, 3])).equals(known)
+    for users in (pandas.Series([2, 3]), np.array([2, 3]), (2, 3), pyarrow.array([2, 3]), pyarrow.chunked_array([[2], [3]])):
+        assert model.recommend(users).equals(known), type(users)
+    assert model.recommend(polars.Series([2, 3]), output="pandas").equals(known)
     path = tmp_path / "model.satf"
     model.save(path)
     loaded = satf.load(path)

@@ -176,5 +176,6 @@ def test_a_stream_that_fails_is_a_data_error() -> None:
 
 
 def test_what_the_library_warns_of_is_a_warning() -> None:
-    with pytest.warns(satf.SatfWarning, match="rank = 50 is more than this log has"):
-        satf.fit(ROWS, "pure-svd", rank=50)
+    with pytest.warns(satf.SatfWarning, match="an order but no times, so trend plays no part") as told:
+        satf.fit([row[:2] for row in ROWS], "d-satf", trend=0.3)
+    assert len(told) == 1

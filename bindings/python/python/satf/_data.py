@@ -64,10 +64,12 @@ def is_frame(data: object) -> bool:
     """Whether this is a table of events rather than a list of something."""
     if isinstance(data, (Log, _satf.Log)):
         return True
-    if type(data).__module__.split(".")[0] == "pandas":
-        return type(data).__name__ == "DataFrame"
-    if type(data).__module__.split(".")[0] == "polars":
-        return type(data).__name__ in ("DataFrame", "LazyFrame")
+    package, name = type(data).__module__.split(".")[0], type(data).__name__
+    if package in ("pandas", "polars"):
+        return name in ("DataFrame", "LazyFrame")
+    if package == "pyarrow":
+        # A column of it speaks the interface as well.
+        return hasattr(data, "schema")
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 

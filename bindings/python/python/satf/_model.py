@@ -125,12 +125,12 @@ class Model:
     @property
     def keys(self) -> dict[str, Any]:
         """Every key of its configuration; None where the log was to say it, and then it is in :attr:`learned`."""
-        return dict(self.inspect()["manifest"]["configuration"])
+        return dict(self._core.describe()["manifest"]["configuration"])
 
     @property
     def learned(self) -> dict[str, float | None]:
         """What training found by itself."""
-        return dict(self.inspect()["learned"])
+        return dict(self._core.describe()["learned"])
 
     @property
     def has_statistics(self) -> bool:
@@ -365,11 +365,11 @@ class Model:
     # How it looks
 
     def __repr__(self) -> str:
-        dataset = self.inspect()["manifest"]["dataset"]
+        dataset = self._core.describe()["manifest"]["dataset"]
         return f"<satf.Model {self.name}: {dataset['items']:,} items, learned from {dataset['rows']:,} events of {dataset['users']:,} users>"
 
     def _repr_html_(self) -> str:
-        shown = self.inspect()
+        shown = self._core.describe()
         manifest = shown["manifest"]
         dataset = manifest["dataset"]
         rows = [
