@@ -5,6 +5,7 @@
 
 use std::sync::OnceLock;
 
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
 static RUNNING: OnceLock<Options> = OnceLock::new();
@@ -27,6 +28,8 @@ const KEPT_BY_UPDATE: [&str; 10] = [
 #[derive(Debug, Default)]
 pub(crate) struct Options(Vec<String>);
 
+static GIVEN: OnceLock<Vec<String>> = OnceLock::new();
+
 impl Options {
     /// All options of a command that its help shows.
     pub(crate) fn of(command: &Command) -> Self {
@@ -36,12 +39,7 @@ impl Options {
 
     /// Those of the command that was asked for.
     fn asked_for(command: &Command, matches: &ArgMatches) -> Self {
-        let (mut command, mut matches) = (command, matches);
-        while let Some((name, inner)) = matches.subcommand()
-            && let Some(found) = command.find_subcommand(name)
-        {
-            (command, matches) = (found, inner);
-        }
+        let (command, matches) = innermost(command, matches);
         let mut options = Options::of(command);
         if command.get_name() == "train" && matches.contains_id("update") {
             options.0.retain(|option| !KEPT_BY_UPDATE.contains(&option.as_str()));
@@ -53,6 +51,18 @@ impl Options {
     pub(crate) fn remember(command: &Command, matches: &ArgMatches) {
         // There is one command line.
         let _ = RUNNING.set(Options::asked_for(command, matches));
+        let (command, matches) = innermost(command, matches);
+        let given = command.get_arguments().filter(|argument| {
+            matches.try_contains_id(argument.get_id().as_str()).is_ok()
+                && matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine)
+        });
+        let given = given.filter_map(|argument| Some(format!("--{}", argument.get_long()?)));
+        let _ = GIVEN.set(given.collect());
+    }
+
+    /// Whether this one is given, even with the value it has by default.
+    pub(crate) fn is_given(option: &str) -> bool {
+        GIVEN.get().is_some_and(|given| given.iter().any(|known| known == option))
     }
 
     /// Those of the command that runs.
@@ -69,6 +79,16 @@ impl Options {
     pub(crate) fn have(&self, options: &[&str]) -> bool {
         options.iter().all(|option| self.has(option))
     }
+}
+
+/// The command that was asked for, which may be within another one.
+fn innermost<'a>(mut command: &'a Command, mut matches: &'a ArgMatches) -> (&'a Command, &'a ArgMatches) {
+    while let Some((name, inner)) = matches.subcommand()
+        && let Some(found) = command.find_subcommand(name)
+    {
+        (command, matches) = (found, inner);
+    }
+    (command, matches)
 }
 
 /// What tests know of all commands.
@@ -188,6 +208,8 @@ pub(crate) mod tests {
             having.extend(
                 all.iter().filter(|(inner, _)| inner.starts_with(&format!("{stem} "))).map(|(_, o)| o),
             );
+            // It starts a server.
+            having.extend((stem == "bench").then(|| all.get("serve")).flatten());
             let own = Options(having.iter().flat_map(|options| options.0.clone()).collect());
             let source = fs::read_to_string(&path).unwrap();
             let code = source.split("#[cfg(test)]").next().unwrap();

@@ -193,7 +193,7 @@ fn what_becomes_of_lists_is_counted() {
     }
     assert!(report["seen_items"].as_u64().unwrap() >= of(1).len() as u64, "{report}");
     let told = satf(&[&["evaluate", &log, "--lists", &path], &SMALL_CUT[..]].concat()).succeeds();
-    for part in ["lists: 3 list(s)", "without a list, which are misses", "cannot be hit"] {
+    for part in ["lists: 3 lists for", "without a list, which count as misses", "cannot be hit"] {
         assert!(told.contains(part), "no '{part}' in {told}");
     }
 }
@@ -362,4 +362,49 @@ fn options_for_training_are_refused_where_nothing_is_trained() {
     let missing = satf(&["evaluate", &log, "--model", "./nosuch"]);
     assert_eq!(missing.code, 1);
     assert!(missing.stderr.contains("nosuch"), "{}", missing.stderr);
+}
+
+#[test]
+fn odd_names_of_files_and_lists_that_nobody_takes() {
+    let (folder, log) = shop_log(200);
+    let folder = folder.path();
+    export(&log, folder);
+    let event = events(folder).remove(0);
+    fs::create_dir(folder.join("day=1")).unwrap();
+    let path = at(folder, "day=1/lists.csv");
+    let (user, id) = (event["user_id"].as_str().unwrap(), event["event_id"].as_str().unwrap());
+    fs::write(&path, format!("user_id,item_id,rank\n{user},laptop,1\n{id},tent,1\n")).unwrap();
+    let runs = evaluate(&log, &["--lists", &path]);
+    let own = events(folder).iter().filter(|other| other["user_id"] == event["user_id"]).count();
+    assert_eq!(runs[0]["lists"]["unused_lists"], usize::from(own == 1), "{}", runs[0]["lists"]);
+    // Another spelling of the id is no event: nobody takes its list.
+    let other = id.replace("event-0-", "event-00-");
+    fs::write(&path, format!("user_id,item_id,rank\n{id},laptop,1\n{other},tent,1\n")).unwrap();
+    assert_eq!(evaluate(&log, &["--lists", &path])[0]["lists"]["unused_lists"], 1);
+
+    let model = at(folder, "m.satf");
+    satf(&["train", &log, "--model", "mp", "--leave-out", "1month", "-o", &model]).succeeds();
+    assert_eq!(evaluate(&log, &["--model", &format!("{model} ,mp")]).len(), 2);
+    for option in [["--at", "10"], ["--unit", "event"], ["--seen", "own"]] {
+        let cut = at(folder, "again");
+        let outcome = satf(&[&["evaluate", &log, "--export", &cut], &CUT[..], &option].concat());
+        assert!(outcome.code == 2 && outcome.stderr.contains("nothing is judged"), "{}", outcome.stderr);
+        assert!(!Path::new(&cut).exists());
+    }
+}
+
+#[test]
+fn one_metric_decides_for_all_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, metric: &str| {
+        let rows: String = (0..40).map(|user| format!("{user},tent,1,{}\n", user % 2)).collect();
+        fs::write(folder.path().join(name), format!("user_id,item_id,timestamp,{metric}\n{rows}")).unwrap();
+        at(folder.path(), name)
+    };
+    let both = folder.path().join("both.csv");
+    let rows: String = (0..40).map(|user| format!("{user},tent,1,1,1\n")).collect();
+    fs::write(&both, format!("user_id,item_id,timestamp,NDCG@10,HR@10\n{rows}")).unwrap();
+    let (first, second) = (file("a.csv", "NDCG@10"), file("b.csv", "HR@10"));
+    let outcome = satf(&["compare", both.to_str().unwrap(), &first, &second, "--fail-if-worse"]);
+    assert!(outcome.code == 1 && outcome.stderr.contains("--fail-if-worse=NDCG@10"), "{}", outcome.stderr);
 }

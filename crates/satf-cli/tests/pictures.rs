@@ -28,7 +28,7 @@ fn the_attention_curve_is_drawn_in_the_formats_of_the_build() {
         assert!(is_png(png.as_ref()));
     } else {
         assert_eq!(outcome.code, 2, "{}", outcome.stderr);
-        for part in ["--png", "--svg works", "--features png"] {
+        for part in ["--png", "--svg works", "feature png"] {
             assert!(outcome.stderr.contains(part), "{part}: {}", outcome.stderr);
         }
         assert!(!Path::new(&png).exists() && !Path::new(&svg).exists());

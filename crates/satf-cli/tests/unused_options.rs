@@ -23,6 +23,16 @@ fn options_that_mean_nothing_are_refused() {
         ("tune LOG -m pure-svd --split leave-one-out --test 3weeks", &["--test 3weeks", "leave-one-out"]),
         ("plan LOG -m la-satf --split leave-one-out --test 3weeks", &["--test 3weeks", "leave-one-out"]),
         ("plan LOG -m la-satf --seen pooled", &["--seen pooled", "nothing is ranked"]),
+        ("evaluate LOG -m mp --order-is-time --test 3weeks", &["--order-is-time", "--test"]),
+        (
+            "train LOG -m mp --order-is-time --leave-out 3weeks -o %/new.satf",
+            &["--order-is-time", "--leave-out"],
+        ),
+        (
+            "train LOG -m mp --order-is-time --validate 3weeks -o %/new.satf",
+            &["--order-is-time", "--validate"],
+        ),
+        ("stats LOG --user-column a --item-column a", &["--user-column and --item-column", "a"]),
         ("evaluate LOG -m mp --patience 2", &["--early-stopping"]),
         ("evaluate LOG -m mp,ease --checkpoints %/ck", &["--checkpoints", "sasrec"]),
         ("train LOG -m mp --checkpoints %/ck -o %/new.satf", &["--checkpoints", "sasrec"]),

@@ -91,7 +91,7 @@ fn what_a_space_cannot_mean_is_said() {
         ("keys.scaling = [7.0]", vec!["no point", "scaling = 7"]),
         (
             "keys.user_rank = { from = 1, to = 2000, step = 1 }\nkeys.item_rank = { from = 1, to = 2000, step = 1 }",
-            vec!["4000000 points", "coarser steps"],
+            vec!["4,000,000 points", "coarser steps"],
         ),
     ] {
         let space = Space::from_table("mine", &space.parse().unwrap()).unwrap();

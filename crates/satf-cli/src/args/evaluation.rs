@@ -35,10 +35,10 @@ pub(crate) struct ModelArguments {
 #[command(next_help_heading = "Protocol")]
 pub(crate) struct ProtocolArguments {
     /// Length of the validation set, counted back from the test set: 3weeks, 4months, 1day
-    #[arg(long, value_name = "OFFSET")]
+    #[arg(long, value_name = "OFFSET", conflicts_with = "order_is_time")]
     pub(crate) valid: Option<Offset>,
     /// Length of the test set, counted back from the newest time
-    #[arg(long, value_name = "OFFSET")]
+    #[arg(long, value_name = "OFFSET", conflicts_with = "order_is_time")]
     pub(crate) test: Option<Offset>,
     /// How the log is cut; leave-one-out leaks the future and exists for comparison with older work
     #[arg(long, value_enum, default_value_t = SplitArgument::Calendar)]

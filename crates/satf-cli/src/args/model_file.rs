@@ -58,7 +58,7 @@ pub(crate) struct TrainArguments {
     #[arg(long, value_name = "KIND", value_parser = str::parse::<Quantization>, help_heading = "Models")]
     pub(crate) quantize: Option<Quantization>,
     /// Measure the model on the newest part of the log first, such as 3weeks
-    #[arg(long, value_name = "OFFSET")]
+    #[arg(long, value_name = "OFFSET", conflicts_with = "order_is_time")]
     pub(crate) validate: Option<Offset>,
     /// With --validate, stop after this many iterations without improvement [default: 3]
     #[arg(long, value_name = "N", requires = "validate", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
@@ -67,7 +67,7 @@ pub(crate) struct TrainArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoints: Option<PathBuf>,
     /// Leave out the newest part of the log: what `satf evaluate --test OFFSET` would score
-    #[arg(long, value_name = "OFFSET")]
+    #[arg(long, value_name = "OFFSET", conflicts_with = "order_is_time")]
     pub(crate) leave_out: Option<Offset>,
     /// Order of one user's events with equal times: file, shuffle or basket [default: shuffle; presets: file]
     #[arg(long, value_name = "POLICY", value_parser = str::parse::<TiePolicy>)]

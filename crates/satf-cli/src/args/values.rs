@@ -1,7 +1,7 @@
 //! Values with a notation of their own.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::RangedU64ValueParser;
 use satf::data::{Boost, LogFormat, RecommendationFormat};
@@ -94,7 +94,10 @@ pub(crate) struct NamedFile {
 /// `NAME=FILE`, or a file alone, whose name up to the first point it has.
 pub(super) fn parse_named_file(text: OsString) -> Result<NamedFile, &'static str> {
     let given = text.to_str().and_then(|text| text.split_once('='));
-    if let Some((name, path)) = given.filter(|(name, _)| !name.contains(std::path::is_separator)) {
+    // A path may have the sign too, as folders of partitions do.
+    let given =
+        given.filter(|(name, _)| !name.contains(std::path::is_separator) && !Path::new(&text).exists());
+    if let Some((name, path)) = given {
         if name.is_empty() || path.is_empty() {
             return Err("expected FILE, or NAME=FILE with a name and a file");
         }

@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::
     let options = CompareOptions { draws: arguments.draws, seed: arguments.seed };
     let unit: ResampleUnit = arguments.unit.into();
     let read = |path: &Path| PerEvent::read(path, terminal);
-    let guard = Guard::new(arguments)?;
+    let mut guard = Guard::new(arguments)?;
     files(arguments).check_distinct()?;
     let base = read(base_path)?;
 
@@ -52,9 +52,12 @@ pub(crate) fn run(arguments: &CompareArguments, terminal: &Terminal) -> anyhow::
             })
             .collect::<Result<_, Cancelled>>()?;
         text.push_str(&describe(base_path, path, events, &differences));
-        if let Some(guard) = &guard {
+        if let Some(guard) = &mut guard {
             let units = groups.iter().max().map_or(0, |last| last + 1);
-            verdicts.push(guard.judge(base_path, path, units, &differences)?);
+            let verdict = guard.judge(base_path, path, units, &differences)?;
+            // One metric decides for all files.
+            guard.metric = Some(verdict.metric);
+            verdicts.push(verdict);
         }
         let metrics: Map<String, Value> = differences
             .iter()
@@ -112,7 +115,7 @@ fn warn(paired: &PairedEvents, base_path: &Path, path: &Path) {
 /// What `--fail-if-worse` asks for: a file is worse than the first if its metric is lower and the permutation test gives that a p-value
 /// below the level. Of several files each may be worse by chance, so that the level is divided among them.
 struct Guard {
-    /// None for the first metric that both files have.
+    /// None until the first pair of files: then the first metric that both have.
     metric: Option<Metric>,
     level: f64,
     /// The level of a single file.

@@ -32,6 +32,7 @@ pub(crate) enum Entrant {
 
 /// Whether a model asked for is a file and not a name.
 pub(crate) fn is_file(model: &str) -> bool {
+    let model = model.trim();
     let has_ending = Path::new(model).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("satf"));
     has_ending || model.contains(std::path::is_separator)
 }

@@ -17,6 +17,7 @@ use super::protocol;
 use super::settings::{configure, given_keys};
 use crate::args::{EvaluateArguments, ModelArguments};
 use crate::misuse::misuse;
+use crate::options::Options;
 use crate::table;
 use crate::terminal::Terminal;
 
@@ -81,7 +82,7 @@ fn enter(
     let mut choices = choices.into_iter().map(|choice| Entrant::Trained(Box::new(choice)));
     for model in &arguments.models.model {
         if is_file(model) {
-            entrants.push(Entrant::saved(Path::new(model), registry)?);
+            entrants.push(Entrant::saved(Path::new(model.trim()), registry)?);
         } else {
             entrants.extend(choices.next());
         }
@@ -121,8 +122,12 @@ fn check(arguments: &EvaluateArguments, choices: &[Choice]) -> anyhow::Result<()
             "--per-event: the model {label} is given twice, and one file would be written twice; hint: name it once"
         );
     }
-    if arguments.per_event.is_some() && arguments.export.is_some() && labels.is_empty() {
-        misuse!("--per-event: nothing is judged; hint: leave it out, or add --model or --lists");
+    let is_nothing_judged =
+        choices.is_empty() && arguments.models.model.is_empty() && arguments.lists.is_empty();
+    let judging =
+        ["--per-event", "--at", "--unit", "--seen"].into_iter().find(|option| Options::is_given(option));
+    if let Some(option) = judging.filter(|_| is_nothing_judged) {
+        misuse!("{option}: nothing is judged; hint: leave it out, or add --model or --lists");
     }
     Ok(())
 }

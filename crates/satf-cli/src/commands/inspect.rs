@@ -29,7 +29,7 @@ pub(crate) fn run(
         .check()?;
     if arguments.png.is_some() && !HAS_PNG {
         misuse!(
-            "--png: this satf was built without PNG; hint: --svg works in every build, or install satf with --features png"
+            "--png: this satf was built without PNG; hint: --svg works in every build, or build satf with its feature png"
         );
     }
     let model = super::load(&arguments.model, registry)?;

@@ -50,6 +50,26 @@ fn read(log: &LogArguments, terminal: &Terminal) -> anyhow::Result<(Interactions
     read_as(log, &log.read_options(), terminal)
 }
 
+/// An error if one column is asked for in two places.
+fn check_columns(options: &ReadOptions) -> anyhow::Result<()> {
+    let columns = [
+        ("--user-column", &options.user_column),
+        ("--item-column", &options.item_column),
+        ("--time-column", &options.time_column),
+    ];
+    for (at, (option, column)) in columns.iter().enumerate() {
+        if let Some(column) = column
+            && let Some((other, _)) = columns[..at].iter().find(|(_, other)| other.as_ref() == Some(column))
+        {
+            misuse!(
+                "{other} and {option} are both {}; hint: give each its own column",
+                escape::value(column)
+            );
+        }
+    }
+    Ok(())
+}
+
 /// The same with other options.
 fn read_as(
     log: &LogArguments,
@@ -57,6 +77,7 @@ fn read_as(
     terminal: &Terminal,
 ) -> anyhow::Result<(Interactions, ReadReport)> {
     Files::of_log(log).check_distinct()?;
+    check_columns(options)?;
     if let Some(format) = options.format {
         let files: Vec<_> = log.files.iter().map(|path| (path.as_path(), format)).collect();
         check_reading(options, &files).on_command_line()?;

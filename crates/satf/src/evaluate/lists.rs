@@ -16,6 +16,7 @@ use crate::data::{Lists, Whom};
 use crate::fault::excerpt;
 use crate::interactions::{Clock, Id, ItemIndex};
 use crate::monitor::{Monitor, check_cancelled};
+use crate::numbers::counted;
 use crate::prepare::{EventIds, Holdout, OtherHoldout, Partition};
 
 /// Marks an item that the training set does not know, and an event without a list.
@@ -38,7 +39,8 @@ pub struct JudgedLists {
 pub struct ListsReport {
     /// Lists given.
     pub lists: usize,
-    /// Lists for whom nothing is to be predicted: users that are not in the log, or have no event in the holdout.
+    /// Lists that no event took: for users that are not in the log or have no event in the holdout, or beside lists that say more about
+    /// whom they are for.
     pub unused_lists: usize,
     /// Events to predict.
     pub events: usize,
@@ -59,20 +61,19 @@ pub struct ListsReport {
 impl fmt::Display for ListsReport {
     /// One sentence of what there is to know.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ListsReport { lists, events, .. } = self;
-        write!(f, "{lists} list(s) for {events} event(s)")?;
+        write!(f, "{} for {}", counted(self.lists, "list"), counted(self.events, "event"))?;
         let told = [
-            (self.events_without_list, "event(s) without a list, which are misses"),
-            (self.users_without_list, "user(s) without any list"),
-            (self.unused_lists, "list(s) for whom nothing is to be predicted"),
-            (self.short_lists, "event(s) whose list has fewer items left than the largest cut-off"),
-            (self.seen_items, "item(s) taken out because they may not be ranked"),
-            (self.repeated_items, "item(s) taken out because they stand in their list twice"),
-            (self.unknown_items, "item(s) that the training set does not know, which cannot be hit"),
+            (self.events_without_list, "event", "without a list, which count as misses"),
+            (self.users_without_list, "user", "without any list"),
+            (self.unused_lists, "list", "for which there is no event, or that has a list of its own"),
+            (self.short_lists, "event", "whose list has fewer items left than the largest cut-off"),
+            (self.seen_items, "item", "taken out because they may not be ranked"),
+            (self.repeated_items, "item", "taken out because they stand in their list twice"),
+            (self.unknown_items, "item", "that the training set does not know, which cannot be hit"),
         ];
         told.into_iter()
-            .filter(|(count, _)| *count > 0)
-            .try_for_each(|(count, what)| write!(f, "; {count} {what}"))
+            .filter(|(count, ..)| *count > 0)
+            .try_for_each(|(count, what, rest)| write!(f, "; {} {rest}", counted(count, what)))
     }
 }
 
@@ -221,13 +222,18 @@ fn assign(lists: &Lists, partition: &Partition, report: &mut ListsReport) -> Res
     let users = lists.users.iter().map(|user| whom(user, holdout, &ids)).collect::<Result<Vec<_>, _>>()?;
     let events = events_by_user(holdout);
     let mut order: Vec<u32> = (0..lists.len() as u32).collect();
-    order.sort_by_key(|&list| lists.whom(list as usize));
+    // The id of an event may stand where others name a user.
+    let is_of_event = |asked: Whom| match asked {
+        Whom::User(number) => matches!(users[number as usize], Known::Event(_)),
+        _ => false,
+    };
+    order.sort_by_key(|&list| (is_of_event(lists.whom(list as usize)), lists.whom(list as usize)));
     let mut list_of = vec![NONE; holdout.events.len()];
     for group in order.chunk_by(|one, next| lists.whom(*one as usize) == lists.whom(*next as usize)) {
         let asked = lists.whom(group[0] as usize);
         let places = places_of(asked, lists, holdout, &users, &events, &ids)?;
         match group {
-            _ if places.is_empty() => report.unused_lists += group.len(),
+            _ if places.is_empty() => {}
             [only] => places.iter().for_each(|&place| list_of[place] = *only),
             several if several.len() == places.len() => {
                 places.iter().zip(several).for_each(|(&place, list)| list_of[place] = *list);
@@ -249,6 +255,9 @@ fn assign(lists: &Lists, partition: &Partition, report: &mut ListsReport) -> Res
             expected,
         });
     }
+    let mut is_used = vec![false; lists.len()];
+    list_of.iter().filter(|&&list| list != NONE).for_each(|&list| is_used[list as usize] = true);
+    report.unused_lists = is_used.iter().filter(|is_used| !**is_used).count();
     report.events_without_list = list_of.iter().filter(|&&list| list == NONE).count();
     let has_none = |places: &&Vec<usize>| places.iter().all(|&place| list_of[place] == NONE);
     report.users_without_list = events.values().filter(has_none).count();

@@ -78,7 +78,8 @@ impl EventIds {
         if mark != self.mark || place >= self.len {
             return Err(OtherHoldout { id: id.to_owned(), mark: self.mark.clone() });
         }
-        Ok(Some(place))
+        // One event has one id: `event-007-` is none.
+        Ok((self.id(place) == id).then_some(place))
     }
 }
 
@@ -111,6 +112,13 @@ mod tests {
         }
         for text in ["", "ann", "event-1", "event-x-12345678", "event-1-1234567", "event-1-1234567z"] {
             assert_eq!(own.place(text), Ok(None), "{text}");
+        }
+        for other_spelling in ["event-00-", "event-+0-"] {
+            assert_eq!(
+                own.place(&own.id(0).replace("event-0-", other_spelling)),
+                Ok(None),
+                "{other_spelling}"
+            );
         }
         let others = [
             ids("4days", TiePolicy::Shuffle, 0),

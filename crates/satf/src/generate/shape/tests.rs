@@ -97,7 +97,7 @@ fn impossible_shapes_are_refused_with_the_range() {
         |users, items, rows| like(&ShapeOptions { users, items, rows, seed: 1 }).unwrap_err().to_string();
     assert!(refused(0, 0, 10).contains("users = 0"));
     assert!(refused(0, 0, 10).contains("items = 0"));
-    assert!(refused(100, 50, 99).contains("rows = 99: expected 100 to 1250"));
+    assert!(refused(100, 50, 99).contains("rows = 99: expected 100 to 1,250"));
     assert!(refused(100, 50, 1_251).contains("rows = 1251"));
     assert!(refused(1, 50, 50).contains("rows = 50"));
     assert!(refused(usize::MAX, 2, usize::MAX).contains("rows"));
