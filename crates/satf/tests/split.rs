@@ -150,7 +150,7 @@ fn the_parts_of_a_split_are_logs_that_make_the_whole() {
     assert_eq!(parts.each_ref().map(Interactions::len), split.rows());
     assert_eq!(split.rows(), [4, 1, 1]);
     let days: Vec<i64> =
-        parts.iter().flat_map(satf::Interactions::rows).map(|row| row.time.0 / 1_000_000 / DAY).collect();
+        parts.iter().flat_map(Interactions::rows).map(|row| row.time.0 / 1_000_000 / DAY).collect();
     assert_eq!(days, [0, 1, 2, 8, 9, 10]);
     // The catalogue of a part is its own.
     assert_eq!((parts[0].items().len(), parts[2].users().len()), (2, 1));
@@ -171,7 +171,7 @@ fn impossible_splits_say_why() {
     let ordered = log(&rows, Clock::RowOrder);
     assert!(message(split(&ordered, "1day", "1day")).contains("leave-one-out"));
     let lonely = log(&[(0, 0, 0), (0, 1, 1), (0, 2, 5), (0, 1, 9)], Clock::Calendar);
-    assert!(message(split(&lonely, "1day", "1day")).contains("1 user:"));
+    assert!(message(split(&lonely, "1day", "1day")).contains("1 users"));
     let single = log(&[(0, 0, 0), (1, 0, 1), (0, 0, 9)], Clock::Calendar);
-    assert!(message(split(&single, "1day", "1day")).contains("1 item:"));
+    assert!(message(split(&single, "1day", "1day")).contains("1 items"));
 }
