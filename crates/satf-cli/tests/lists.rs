@@ -397,12 +397,14 @@ fn odd_names_of_files_and_lists_that_nobody_takes() {
 fn one_metric_decides_for_all_files() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, metric: &str| {
-        let rows: String = (0..40).map(|user| format!("{user},tent,1,{}\n", user % 2)).collect();
+        let rows: Vec<String> = (0..40).map(|user| format!("{user},tent,1,{}\n", user % 2)).collect();
+        let rows = rows.concat();
         fs::write(folder.path().join(name), format!("user_id,item_id,timestamp,{metric}\n{rows}")).unwrap();
         at(folder.path(), name)
     };
     let both = folder.path().join("both.csv");
-    let rows: String = (0..40).map(|user| format!("{user},tent,1,1,1\n")).collect();
+    let rows: Vec<String> = (0..40).map(|user| format!("{user},tent,1,1,1\n")).collect();
+    let rows = rows.concat();
     fs::write(&both, format!("user_id,item_id,timestamp,NDCG@10,HR@10\n{rows}")).unwrap();
     let (first, second) = (file("a.csv", "NDCG@10"), file("b.csv", "HR@10"));
     let outcome = satf(&["compare", both.to_str().unwrap(), &first, &second, "--fail-if-worse"]);
