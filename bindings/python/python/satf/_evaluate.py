@@ -34,6 +34,7 @@ class OwnModel(Protocol):
 
     def score(self, history: npt.NDArray[np.int64]) -> npt.ArrayLike:
         """Scores of all items."""
+        ...
 
 
 def evaluate(
