@@ -171,7 +171,7 @@ fn impossible_splits_say_why() {
     let ordered = log(&rows, Clock::RowOrder);
     assert!(message(split(&ordered, "1day", "1day")).contains("leave-one-out"));
     let lonely = log(&[(0, 0, 0), (0, 1, 1), (0, 2, 5), (0, 1, 9)], Clock::Calendar);
-    assert!(message(split(&lonely, "1day", "1day")).contains("1 users"));
+    assert!(message(split(&lonely, "1day", "1day")).contains("1 user:"));
     let single = log(&[(0, 0, 0), (1, 0, 1), (0, 0, 9)], Clock::Calendar);
-    assert!(message(split(&single, "1day", "1day")).contains("1 items"));
+    assert!(message(split(&single, "1day", "1day")).contains("1 item:"));
 }
