@@ -346,7 +346,10 @@ mod tests {
             ("tune", "with --study"),
             ("stats", "satf inspect FILE"),
         ] {
-            says(command, words);
+            // A build without the server does not have its commands.
+            if cfg!(feature = "serve") || !command.ends_with("serve") {
+                says(command, words);
+            }
         }
         let error =
             anyhow::Error::from(ModelFileError::NotAModel { path: "m".into(), reason: "x".to_owned() });
