@@ -11,7 +11,6 @@ use satf::experiment::{
     holdout_scheme, run_on,
 };
 use satf::interactions::Interactions;
-use satf::model_file::content_hash;
 use satf::models::Recommender;
 use satf::monitor::Monitor;
 use satf::prepare::{Partition, Split, SplitScheme, Timeline};
@@ -20,7 +19,7 @@ use serde_json::{Value, json};
 use crate::failure::{Failure, Kind};
 use crate::log::Log;
 use crate::model::{Model, registry};
-use crate::own_model::{OwnModel, Translated};
+use crate::own_model::OwnModel;
 use crate::plain::{to_json, to_keys, to_python};
 use crate::run::Run;
 use crate::table::Table;
@@ -251,21 +250,18 @@ impl Cut {
         run(py, work, |watch| {
             watch.begin(label, 0);
             let model = &model.model;
-            let train = &self.partition.train;
-            let mut warnings = Vec::new();
-            if model.manifest().dataset.content_hash != content_hash(train) {
+            let start = Instant::now();
+            let judged = model.evaluate(&self.partition, &measuring.evaluation(self), watch)?;
+            let seconds = start.elapsed().as_secs_f64();
+            let mut warnings: Vec<String> =
+                judged.exposure.warning(label).iter().map(ToString::to_string).collect();
+            let (unknown, all) = (judged.catalog.missing_items, self.partition.train.num_items());
+            if unknown > 0 {
                 warnings.push(format!(
-                    "{label} was not fitted to the training set of this split: it may have learned from the events it is asked to predict"
+                    "{label} does not know {unknown} of the {all} items of the training set: it never recommends them"
                 ));
             }
-            let translated = Translated::new(model, train.catalog());
-            if translated.unknown() > 0 {
-                let (unknown, all) = (translated.unknown(), train.num_items());
-                warnings.push(format!(
-                    "{label} does not know {unknown} of the {all} items of the training set: they come last"
-                ));
-            }
-            let (evaluation, seconds) = self.score(&translated, &measuring, watch)?;
+            let evaluation = judged.evaluation;
             let report = json!({
                 "model": model.manifest().model, "configuration": model.manifest().configuration,
                 "metrics": metrics_of(&evaluation), "events": evaluation.counts, "train_seconds": null,

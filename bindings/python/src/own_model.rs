@@ -1,11 +1,11 @@
-//! Models that were not fitted here: objects of Python, and models that were fitted before.
+//! Models that are objects of Python.
 
 use std::sync::{Mutex, PoisonError};
 
 use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use satf::interactions::{History, Ids, ItemIndex};
+use satf::interactions::{History, ItemIndex};
 use satf::models::{Recommender, Shares, Tensor, UserData};
 
 use crate::failure::{Failure, Kind};
@@ -113,73 +113,5 @@ impl Recommender for OwnModel<'_> {
 
     fn user_data(&self) -> UserData {
         UserData::None
-    }
-}
-
-/// A model that was fitted before, asked in the catalogue of a training set. Items it does not know come last.
-pub(crate) struct Translated<'m> {
-    model: &'m dyn Recommender,
-    /// For every item of the training set its index in the model.
-    indices: Vec<Option<ItemIndex>>,
-}
-
-impl<'m> Translated<'m> {
-    pub(crate) fn new(model: &'m satf::Model, catalog: &Ids) -> Self {
-        let find = |id| model.catalog().find(id).map(|index| ItemIndex(index as u32));
-        Translated { model: model.recommender(), indices: catalog.iter().map(find).collect() }
-    }
-
-    /// How many items of the training set it does not know.
-    pub(crate) fn unknown(&self) -> usize {
-        self.indices.iter().filter(|index| index.is_none()).count()
-    }
-}
-
-impl Recommender for Translated<'_> {
-    fn num_items(&self) -> usize {
-        self.indices.len()
-    }
-
-    fn score_batch(&self, histories: &[History<'_>], scores: &mut [f32]) {
-        let own: Vec<(Vec<ItemIndex>, Vec<bool>)> = histories
-            .iter()
-            .map(|history| {
-                let items = history.items().iter().enumerate();
-                let known = items
-                    .filter_map(|(at, item)| Some((self.indices[item.get()]?, history.is_with_previous(at))));
-                known.unzip()
-            })
-            .collect();
-        let views: Vec<History<'_>> =
-            own.iter().map(|(items, marks)| History::with_baskets(items, marks)).collect();
-        let width = self.model.num_items();
-        let mut all = vec![0f32; views.len() * width];
-        self.model.score_batch(&views, &mut all);
-        for (row, scores) in scores.chunks_mut(self.indices.len().max(1)).enumerate() {
-            let own = &all[row * width..(row + 1) * width];
-            for (score, index) in scores.iter_mut().zip(&self.indices) {
-                *score = index.map_or(f32::MIN, |index| own[index.get()]);
-            }
-        }
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.model.memory_bytes()
-    }
-
-    fn tensors(&self) -> Vec<Tensor<'_>> {
-        Vec::new()
-    }
-
-    fn shares(&self, history: History<'_>, _item: ItemIndex) -> Shares {
-        Shares::of_none(&history, 0.0)
-    }
-
-    fn has_shares(&self) -> bool {
-        false
-    }
-
-    fn user_data(&self) -> UserData {
-        self.model.user_data()
     }
 }

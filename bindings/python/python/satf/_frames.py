@@ -68,9 +68,12 @@ def _to_pandas(table: Table) -> Any:
     import pandas
 
     if is_installed("pyarrow"):
-        import pyarrow
-
-        return pyarrow.table(table).to_pandas()
+        try:
+            import pyarrow
+        except ImportError:  # It may be too new for the NumPy that is here.
+            pass
+        else:
+            return pyarrow.table(table).to_pandas()
     columns: dict[str, Any] = {}
     for name in table.column_names:
         column = table.column(name)
